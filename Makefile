@@ -8,7 +8,8 @@ WORKERS ?= $(shell n=$$(($$(nproc) * 2)); echo $$((n > 16 ? 16 : n)))
 TESTS ?= tests
 # Folders with targets of their own.
 ELSEWHERE = --ignore=tests/system/programs --ignore=tests/system/machine --ignore=tests/system/applications \
-    --ignore=tests/system/packaging --ignore=tests/system/editors
+    --ignore=tests/system/packaging --ignore=tests/system/editors --ignore=tests/consul/devagent
+PAGE = tests/system/programs/page
 # The faults of `make test-cluster` and their order; the seeds of `make simulate`.
 SEED ?= 1
 SEEDS ?= 1-1000
@@ -18,10 +19,9 @@ MUTANTS ?=
 WATCHDOG ?=
 # The same for `make test-fence`: "--runs=5 --at-once=1 killed" for its figures.
 FENCE ?=
-# "--minutes=60", "--faults=100", "--nodes=12": other figures of `make test-soak`, `-cluster` and `-semaphores`.
+# "--minutes=60", "--faults=100": other figures of `make test-soak` and `-cluster`.
 SOAK ?=
 CLUSTER ?=
-SEMAPHORES ?=
 # How often a test that fails is tried again; the summary names it as "rerun". CI uses 1, because its machine may stall.
 RERUNS ?= 0
 PYTHON ?=
@@ -30,7 +30,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help help-all setup venv consul lint demo deb test run-tests slowest test-unit test-pythons test-all test-long test-orders test-programs test-packaging test-applications test-systemd test-semaphores test-soak test-cluster test-watchdog test-fence simulate answers mutants bench dist zipapp compiler root clean
+.PHONY: help help-all setup venv consul lint demo deb test run-tests slowest test-unit test-pythons test-all test-long test-orders test-programs test-page test-devagent test-packaging test-applications test-systemd test-soak test-cluster test-watchdog test-fence simulate answers mutants bench dist zipapp compiler root clean
 
 help:
 	@echo "make demo      set up whatever is missing, then watch an election, a failover and a semaphore"
@@ -56,9 +56,10 @@ help-all: help
 	@echo "make test-cluster  break a real cluster: two must never hold (needs root; SEED=7: other faults)"
 	@echo "make test-watchdog  virtual machines with a watchdog device: a node that fails is reset in time, no other one"
 	@echo "make test-fence  virtual machines with a fence device: another node acts soon, and never beside the former"
-	@echo "make test-semaphores  twenty supervisors, five slots, two minutes of stops, kills and destroyed sessions"
 	@echo "make test-soak  twice a hundred elections, three minutes of disturbances: memory, descriptors, children stay flat"
-	@echo "make test-programs  beside a browser, HAProxy, Prometheus, Alertmanager and shells (installs them when root)"
+	@echo "make test-programs  beside HAProxy, Prometheus, Alertmanager and shells (installs them when root)"
+	@echo "make test-page  the status page in a browser (as above)"
+	@echo "make test-devagent  the agent of demo and drill answers as Consul does"
 	@echo "make test-packaging  wheel, sdist, single file and Debian package on every Python that is found, editors"
 	@echo "make test-applications  PostgreSQL, ActiveMQ and others fail over by the files of examples/ (as above)"
 	@echo "make test-systemd  in a small Debian that is booted for it (needs root)"
@@ -117,7 +118,14 @@ test-orders: setup
 
 test-programs: setup
 	@tests/setup/get_programs.sh
-	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -o faulthandler_timeout=600 tests/system/programs
+	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -o faulthandler_timeout=600 --ignore=$(PAGE) tests/system/programs
+
+test-page: setup
+	@tests/setup/get_programs.sh
+	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal -o faulthandler_timeout=600 $(PAGE)
+
+test-devagent: setup
+	.venv/bin/python -m pytest --reruns $(RERUNS) -n $(WORKERS) --dist worksteal tests/consul/devagent
 
 test-packaging: setup
 	@tests/setup/get_language_server.sh
@@ -136,9 +144,6 @@ test-systemd: root setup
 	@tests/setup/get_ansible.sh
 	.venv/bin/python -m pytest --reruns $(RERUNS) -n 3 --dist loadfile -o faulthandler_timeout=600 tests/system/machine
 
-test-semaphores: setup
-	.venv/bin/python -m tests.consul.semaphores --seed $(SEED) $(SEMAPHORES)
-
 test-soak: setup
 	.venv/bin/python -m tests.system.soak --seed $(SEED) $(SOAK)
 
@@ -150,7 +155,8 @@ test-watchdog: setup
 	@tests/setup/get_machines.sh
 	.venv/bin/python -m tests.system.watchdog --reruns $(RERUNS) $(WATCHDOG)
 
-# As test-watchdog. Not in test-all, because each node takes its Consul from this host, which has to be quiet.
+# As test-watchdog, with Consul on the machines. Not in test-all, because its times need a host that is not overloaded.
+# SHARE=1/5 in the environment: every fifth scene.
 test-fence: setup
 	@tests/setup/get_machines.sh
 	.venv/bin/python -m tests.system.fence --reruns $(RERUNS) $(FENCE)

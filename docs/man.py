@@ -44,6 +44,7 @@ VARIABLES = {
     "CONSUL_TLS_SERVER_NAME": "the name that Consul's certificate must have",
     "CONSUL_HTTP_SSL_VERIFY": "false: Consul's certificate is not verified",
     "RUNTIME_DIRECTORY, STATE_DIRECTORY": "the folders of control socket and records, as systemd sets them",
+    "CONSUL_SUPERVISOR_SOCKET": "the control socket to ask, if --socket and --config are missing",
     "NO_COLOR, COLUMNS": "output without colours; the width of tables",
 }
 EXAMPLES = {

@@ -89,6 +89,7 @@ def item(now: datetime, name: str, role: str, since_s: float, **more: Any) -> St
         "holds": role == "holding",
         "paused": False,
         "paused_until": None,
+        "drained": False,
         "paused_everywhere": None,
         "service": None,
         "service_registered": False,

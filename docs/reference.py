@@ -140,7 +140,8 @@ def kind_of(rule: Rule) -> str:
     if "durationMinimum" in rule:
         none = ", or `none`" if "none" in rule["pattern"] else ""
         return f"duration, {rule['durationMinimum']} to {rule['durationMaximum']}{none}"
-    kinds = rule["type"] if isinstance(rule["type"], list) else [rule["type"]]
+    kind = rule.get("type", "object")  # what has a command has its type, and the message, elsewhere
+    kinds = kind if isinstance(kind, list) else [kind]
     words = {
         "string": "text",
         "object": "mapping",

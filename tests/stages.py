@@ -5,9 +5,10 @@
     python -m tests.stages --plan     print only what a change has to pass, and why
 
 A change has to pass the stages that one of its files touches, by stages.toml beside this file. Of the others
-it has to pass every third, and the number of commits decides where this count begins. These, and all of a
-change that touches more than WIDE stages, it passes in their brief form, because all stages take an hour:
-a shorter run, or the part of the tests whose turn it is by that number (tests/support/share.py).
+it has to pass every third, but for those that have hardly ever been the first to find a fault. The number of
+commits decides where this count begins. These, and all of a change that touches more than WIDE stages, it
+passes in their brief form, because all stages take an hour: a shorter run, or the part of the tests that has
+its turn by that number (tests/support/share.py).
 
 The change is what is ahead of BASE; without that variable, what is ahead of the main branch of ``origin``, or
 else, as in a fresh clone, the commits of the eight hours before the newest one.
@@ -61,6 +62,7 @@ class Stage:
 
     paths: how the names of the files begin that touch it.
     brief: further variables, which shorten it. ``{turn}`` becomes the number of commits.
+    in_turn: False: only a change that touches it has to pass it.
     root: whether it needs root.
     boots: whether it boots machines. Two such stages at once are late for everything.
     """
@@ -68,6 +70,7 @@ class Stage:
     run: str
     paths: tuple[str, ...] = ()
     brief: str = ""
+    in_turn: bool = True
     root: bool = False
     boots: bool = False
 
@@ -141,8 +144,8 @@ def planned(known: Sequence[Stage], files: set[str], turn: int) -> Iterator[tupl
         if by:
             yield brief if wide else stage, f"{by[0]}{f' and {len(by) - 1} more' if by[1:] else ''}"
         else:
-            yield brief, "in turn" if untouched % OTHERS == turn % OTHERS else ""
-            untouched += 1
+            yield brief, "in turn" if stage.in_turn and untouched % OTHERS == turn % OTHERS else ""
+            untouched += stage.in_turn
 
 
 def run(stage: Stage) -> End:

@@ -16,7 +16,7 @@
     lease_checks.py those between times
     hook_checks.py  texts of hooks that probably mean something else
     consul.py       how Consul is reached, by the file or else by Consul's own variables
-    control.py      where commands reach the daemon, by the file or else by systemd's folder
+    places.py       where commands reach the daemon, and where it keeps its records
     http.py         where the daemon listens over TCP
     settings.py     Config and its parts
     notification.py what systemd tells of the unit

@@ -153,16 +153,6 @@ def _encoded(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def state_dir(given: dict[str, Any], default: str, environ: Mapping[str, str]) -> str:
-    """Return the folder of the records.
-
-    The file names it, else systemd's variable STATE_DIRECTORY (its first folder), else the default.
-    """
-    from_systemd = environ.get("STATE_DIRECTORY", "").partition(":")[0]
-    found: str = given.get("state_dir") or from_systemd or default
-    return found
-
-
 def default_values(defaults: Defaults, variables: Variables) -> dict[str, Any]:
     """Return the default of ``value`` with its variables filled in, by the item's kind."""
     values = {kind: defaults.of(kind)["value"] for kind in ("election", "semaphore")}

@@ -125,7 +125,7 @@ def _merge(source: Source, tree: Tree, report: Report) -> None:
     if not isinstance(tree.value, dict):
         source.complete = False
         what = "is empty" if tree.value is None else "is not a mapping"
-        message = f"cannot be used: it {what}; begin with elections: or semaphores:"
+        message = f"cannot be used: it {what}; {tree.remedy('') or 'begin with elections: or semaphores:'}"
         report.refuse_at(tree.positions.of_value(()), (), message)
         return
     for key, value in tree.value.items():
@@ -147,6 +147,7 @@ def _merge(source: Source, tree: Tree, report: Report) -> None:
     for path, position in tree.positions.values.items():
         if path:
             source.positions.values.setdefault(path, position)
+    source.positions.folded |= tree.positions.folded
 
 
 def _refuse_twice(source: Source, tree: Tree, path: KeyPath, report: Report) -> None:

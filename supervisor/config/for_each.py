@@ -79,10 +79,7 @@ class _Repeater:
 
     def _values(self, path: KeyPath, values: Any, rest: dict[str, Any]) -> list[str]:
         """Return the values of ``for_each``, or none where the item cannot be repeated."""
-        if any(deviations(values, self._rule)):
-            return []
-        if not _refers(path[-1]):
-            self._report.refuse_key(path, f"cannot be the name of each item of for_each: put {EACH} into it")
+        if any(deviations(values, self._rule)) or not _refers(path[-1]):
             return []
         for at, is_key in _references(path, rest):
             if is_key:

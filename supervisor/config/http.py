@@ -36,6 +36,4 @@ def resolve(section: dict[str, Any] | None, report: Report) -> HttpSettings | No
             "cannot be separated from its port: put brackets around an IPv6 address, and around no other",
         )
         return None
-    if not address.is_loopback:
-        report.warn(_PATH, "anyone who can reach this address can read the status: it is no loopback address")
     return HttpSettings(str(address), int(match[2]))

@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from supervisor.config import build, consul, control, cross_checks, http, lease_checks
+from supervisor.config import build, consul, cross_checks, http, lease_checks, places
 from supervisor.config import files as config_files
-from supervisor.config.build import default_values, state_dir
+from supervisor.config.build import default_values
 from supervisor.config.defaults import apply_defaults, copy_hooks
 from supervisor.config.environment import Variables, fill_in, leave_out_unset, secret_variables
 from supervisor.config.for_each import repeat
@@ -55,14 +55,14 @@ def load(
     _check_data(read, report, defaults, is_whole=asked is None)
     if not report.broken("consul"):
         settings_of_consul = consul.resolve(section, defaults, environ, report)
-    control_settings = control.resolve(valid, environ, document, report)
+    control_settings = places.control(valid, environ, report)
     http_settings = http.resolve(valid.get("http"), report)
     report.raise_if_any()
     return Config(
         consul=settings_of_consul,
         log=LogSettings(**full["log"]),
         items=items,
-        state_dir=state_dir(valid, document["properties"]["state_dir"]["default"], environ),
+        state_dir=valid.get("state_dir") or places.usual_state_dir(environ),
         warnings=tuple(sorted(report.warnings)),
         withheld=withheld,
         control=control_settings,
@@ -136,12 +136,7 @@ def state_dirs_of(path: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     named = [given] if isinstance(given, str) else []
     named += config_files.paths_named(path, "state_dir")
     usable = [name for name in named if name.startswith("/") and "\0" not in name]
-    return tuple(dict.fromkeys(usable)) or (state_dir_without_file(environ),)
-
-
-def state_dir_without_file(environ: Mapping[str, str]) -> str:
-    """Return the folder of the records of a configuration that names no ``state_dir``."""
-    return state_dir({}, own_schema()["properties"]["state_dir"]["default"], environ)
+    return tuple(dict.fromkeys(usable)) or (places.usual_state_dir(environ),)
 
 
 def _valid_part(data: dict[str, Any], report: Report) -> dict[str, Any]:

@@ -65,11 +65,8 @@ def refuse(found: Deviation, definitions: dict[str, Any], report: Report) -> Non
     elif found.keyword == "dependentRequired":
         report.refuse_key(path, f"cannot be used without {found.detail}: add it, or remove {path[-1]}")
     elif "propertyNames" in found.rule_path:
-        of_pattern = found.keyword == "pattern"
-        message = _pattern(found, "this name") if of_pattern else _SENTENCES[found.keyword](found)
-        report.refuse_key((*path, found.value), message)
-    elif found.keyword == "not":
-        report.refuse_key(path, _excluded(found))
+        sentence = _of_name if found.keyword == "pattern" else _SENTENCES[found.keyword]
+        report.refuse_key((*path, found.value), found.rule.get("errorMessage") or sentence(found))
     elif found.keyword == "uniqueItems":
         for index, entry in enumerate(found.value):
             if entry in found.value[:index]:
@@ -77,15 +74,6 @@ def refuse(found: Deviation, definitions: dict[str, Any], report: Report) -> Non
                 report.refuse((*path, index), f"cannot name {what} again: remove one of the two")
     elif message := _SENTENCES[found.keyword](found):
         report.refuse(path, message)
-
-
-def _excluded(found: Deviation) -> str:
-    """Return why a key may not be there beside another key of its mapping."""
-    rule = found.rule_path
-    if "then" in rule:
-        return "cannot be used with contend: false, an observer only has on_change: remove one of the two"
-    other = rule[rule.index("dependentSchemas") + 1]
-    return f"cannot be used together with {other}: remove one of the two"
 
 
 def _misplaced(key: str, found: Deviation, definitions: dict[str, Any]) -> str:
@@ -144,8 +132,12 @@ def _type(found: Deviation) -> str:
 def _type_remedy(found: Deviation, what: str) -> str:
     value, wanted = found.value, found.demand
     scalar = isinstance(value, bool | int | float)
-    if found.rule.get("title") == "duration" and scalar:
-        return "must be a duration with its unit, such as 500ms, 15s or 1h30m"
+    if isinstance(value, str) and _NO_BREAK_SPACE in value:
+        return f"must be {what}, and it holds a no-break space: write a plain space"
+    if wanted == "object" and isinstance(value, str) and re.match(r"\w+:\S", value):
+        return f"must be {what}, write a space after the colon"
+    if "errorMessage" in found.rule and (scalar or wanted != "string"):
+        return str(found.rule["errorMessage"])
     if wanted == "integer" and _is_long_number(value):
         return f"must be a whole number from {found.rule['minimum']} to {found.rule['maximum']}"
     if wanted == "boolean" and isinstance(value, str):
@@ -155,18 +147,8 @@ def _type_remedy(found: Deviation, what: str) -> str:
     if "string" in ([wanted] if isinstance(wanted, str) else wanted) and scalar:
         pattern = found.rule.get("pattern", "")
         if re.search(pattern, json.dumps(value)) is None:  # with quotes it would be refused again
-            return f"must {found.rule['patternErrorMessage']}"
+            return str(found.rule["patternErrorMessage"])
         return f"must be {what}, quote it"
-    if found.path[-1:] == ("exec",) and isinstance(value, str):
-        return "must be a list, write [PROGRAM, ARGUMENT], or use shell for text"
-    if isinstance(value, str) and _NO_BREAK_SPACE in value:
-        return f"must be {what}, and it holds a no-break space: write a plain space"
-    if wanted == "object" and isinstance(value, str) and re.match(r"\w+:\S", value):
-        return f"must be {what}, write a space after the colon"
-    if isinstance(value, str) and "shell" in found.rule.get("properties", {}):
-        return "must be a mapping, write `shell: ` before the text"
-    if wanted == "array" and isinstance(value, str | dict):
-        return "must be a list, begin each entry with a dash and a space"
     return f"must be {what}"
 
 
@@ -198,23 +180,15 @@ def _enum(found: Deviation) -> str:
 
 def _pattern(found: Deviation, unquoted: str = "this text") -> str:
     if found.value == "":
-        return f"cannot be empty: must {found.rule['patternErrorMessage']}"
+        return f"cannot be empty: {found.rule['patternErrorMessage']}"
     quotable = found.rule.get("title") in _QUOTABLE_TITLES
     what = quoted(found.value) if quotable else unquoted
     literal = "no variable is filled in here, it " if quotable and "${" in found.value else ""
-    return f"cannot be {what}: {literal}must {found.rule['patternErrorMessage']}"
+    return f"cannot be {what}: {literal}{found.rule['patternErrorMessage']}"
 
 
-def _one_of(found: Deviation) -> str:
-    if not isinstance(found.value, dict) or _OTHER_WORDS.keys() & found.value.keys():
-        return ""  # its type, or the other word for one of these keys, is refused already
-    commands = [branch for branch in found.demand if branch.keys() == {"required"}]
-    names = [branch["required"][0] for branch in commands]
-    instead = [f", or {branch['required'][0]}: true" for branch in found.demand if "properties" in branch]
-    given = [name for name in names if name in found.value]
-    if given:
-        return f"cannot have {' and '.join(given)} at once: keep exactly one of {_alternatives(names)}"
-    return f"cannot run anything: give exactly one of {_alternatives(names)}{''.join(instead)}"
+def _of_name(found: Deviation) -> str:
+    return _pattern(found, "this name")
 
 
 def _options(enum: list[str | bool]) -> list[str]:
@@ -244,7 +218,6 @@ _SENTENCES: dict[str, Callable[[Deviation], str]] = {
     "pattern": _pattern,
     "literal": lambda found: f"cannot hold ${{: no variable is filled in here; {found.demand}",
     "literalKey": lambda found: f"cannot hold ${{ or $$: {found.demand}",
-    "oneOf": _one_of,
     "minimum": _out_of_bounds("least"),
     "maximum": _out_of_bounds("most"),
     "durationMinimum": _out_of_bounds("least"),
@@ -255,7 +228,7 @@ _SENTENCES: dict[str, Callable[[Deviation], str]] = {
     "minProperties": lambda found: "cannot be empty: give at least one",
     "minLength": lambda found: "cannot be empty: fill it in, or remove the key",
     "maxLength": lambda found: f"cannot be {len(found.value)} characters long: at most {found.demand}",
-    "required": lambda found: f"cannot be without {found.demand[0]}: add it",
+    "required": lambda found: found.rule.get("errorMessage", f"cannot be without {found.demand[0]}: add it"),
 }
 
 _KINDS = {

@@ -105,6 +105,7 @@ class Positions:
         self.root = Position(root, 0, 0)
         self.keys: dict[KeyPath, Position] = {}
         self.values: dict[KeyPath, Position] = {}
+        self.folded: dict[KeyPath, str] = {}  # texts whose lines YAML joins, as they are written
         self._written: dict[KeyPath, KeyPath] = {}
 
     def of_value(self, path: KeyPath) -> Position:
@@ -119,6 +120,9 @@ class Positions:
 
     def has_key(self, path: KeyPath) -> bool:
         return self.written(path) in self.keys
+
+    def folded_at(self, path: KeyPath) -> str:
+        return self.folded.get(self.written(path), "")
 
     def copied(self, path: KeyPath, written: KeyPath) -> None:
         """Note that the loader has copied to ``path`` what the files have at ``written``."""

@@ -16,7 +16,7 @@ from supervisor.config.messages import Deviation, refuse
 from supervisor.config.problems import Report
 
 TOO_MANY = ("maxItems", "maxProperties")
-_OF_ENTRIES = ("properties", "additionalProperties", "propertyNames", "prefixItems", "items", "uniqueItems")
+_OF_ENTRIES = "properties patternProperties additionalProperties propertyNames prefixItems items uniqueItems"
 _IN_KEY = re.compile(r"\$[${]")  # a lone dollar may stand in a key, as in JSON's $schema
 
 
@@ -59,8 +59,9 @@ def _validator() -> Any:
     known = Draft202012Validator.VALIDATORS
     keywords = {
         **{keyword: _of_text(allows) for keyword, allows in _OF_TEXT.items()},
-        **{keyword: _unless_too_many(known[keyword]) for keyword in _OF_ENTRIES},
+        **{keyword: _unless_too_many(known[keyword]) for keyword in _OF_ENTRIES.split()},
         "dependentRequired": _dependent_required,
+        "anyOf": lambda *_: (),  # tells editors what our own keywords and the reader refuse
     }
     return extend(Draft202012Validator, keywords)  # type: ignore[no-untyped-call]  # the stubs leave it out
 

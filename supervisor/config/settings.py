@@ -38,6 +38,7 @@ class ControlSettings:
     path: str  # the unix socket
     group: str | None = None  # whose members may send commands, beside root and our own user
     configured: bool = False  # whether the file names the socket, and not systemd or the default
+    link: str = ""  # where commands look for it: the socket itself, or a link to it. Blank: nowhere
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,20 @@ _STRANGE = "found character that cannot start any token"
 _UNCLOSED = "while scanning a quoted scalar"
 _TEMPLATE = "if {{ or {% is left of a template, render it"
 _SHARE = "or use defaults or for_each"
-_REMEDIES = (
+_REMEDIES = (  # by a sign in the parser's words, or at the beginning of a line of what is no YAML
+    ("^(?:```|~~~)", "remove the fences of Markdown (```), and all that is outside of them"),
+    ("^(?:<{7}|={7}|>{7})(?: |$)", "settle the merge conflict, and remove its marks, such as <<<<<<<"),
+    (r"\{%|<%|^\s*\{\{", _TEMPLATE),
+    (r"^\[[^]\n]*\]\s*$|^[\w.-]+ *= *\S", "write YAML (KEY: VALUE), where this is TOML or INI"),
+    (r"^@@ ", "apply the patch, and give the file that it makes"),
+    (r"^\$ANSIBLE_VAULT", "decrypt it"),
     ("mapping values are not allowed", 'quote a text that has ": " in it, and check the indentation'),
     ("did not find expected key", "check the indentation and the quotes above"),
     ("did not find expected '-' indicator", "indent it as far as the text behind the dash above"),
     ("did not find expected ','", "close the brace, or quote a text that has one, such as ${NAME}"),
     ("could not find expected ':'", "write KEY: VALUE, with a space after the colon"),
     ("found unexpected end of stream", "close the quote that begins here"),
+    (r"\A\n[^\s:]+(?:[,;\t][^:\n]*)+$", "write YAML (KEY: VALUE), where this is a table (CSV)"),
 )
 
 
@@ -52,7 +59,8 @@ def read_tree(file: str, text: str, report: Report) -> "Tree":
     if found := _UNPRINTABLE.search(text):
         line = text.count("\n", 0, found.start()) + 1
         position = Position(file, line, found.start() - text.rfind("\n", 0, found.start()))
-        report.refuse_at(position, (), f"cannot hold the control character {quoted(found[0])}: remove it")
+        remedy = "save it as UTF-8, or remove it" if found[0] == "\0" else "remove it"
+        report.refuse_at(position, (), f"cannot hold the control character {quoted(found[0])}: {remedy}")
         raise InvalidYaml
     tree = Tree(file, text, report)
     try:
@@ -97,11 +105,16 @@ class Tree:
             mark = error.context_mark if error.context == _UNCLOSED else at_end
             position = Position(self._file, mark.line + 1, mark.column + 1) if mark else position
             why = error.problem or why
-        remedies = (*_REMEDIES, (_STRANGE, self._remedy_of_strange(position)))
-        remedy = next((f": {words}" for start, words in remedies if why.startswith(start)), "")
+        remedy = self.remedy(why) or (self._remedy_of_strange(position) if why == _STRANGE else "")
         if "\xa0" in "".join(self._text.splitlines()[max(0, position.line - 2) : position.line]):
-            remedy = ": a no-break space is here or in the line before, write a plain space"
-        self._report.refuse_at(position, (), f"cannot be read as YAML: {why}{remedy}")
+            remedy = "a no-break space is here or in the line before, write a plain space"
+        message = ": ".join(filter(None, ("cannot be read as YAML", why, remedy)))
+        self._report.refuse_at(position, (), message)
+
+    def remedy(self, why: str) -> str:
+        """Return what to do with a file that the parser cannot read. Blank ``why``: it is no mapping."""
+        said = f"{why}\n{self._text}"
+        return next((words for sign, words in _REMEDIES if re.search(sign, said, re.MULTILINE)), "")
 
     def _remedy_of_strange(self, position: Position) -> str:
         """Return the remedy for the character at ``position``, which no text can begin with."""
@@ -109,8 +122,6 @@ class Tree:
         found = line[position.column - 1 : position.column]
         if found == "\t":
             return "a tab cannot indent, write spaces"
-        if line[: position.column].endswith("{%"):
-            return _TEMPLATE
         return f"quote the text that begins with {found}"
 
     def _node(self, event: Any, path: KeyPath, position: Position) -> Any:
@@ -172,6 +183,8 @@ class Tree:
 
     def _scalar(self, event: Any, path: KeyPath) -> Any:
         text = str(event.value)
+        if event.style != "|" and event.end_mark.line > event.start_mark.line:
+            self.positions.folded[path] = self._text[event.start_mark.index : event.end_mark.index]
         if not event.implicit[0]:
             return text
         if path[-1:] == ("shell",) or path[-2:-1] == ("exec",):

@@ -177,6 +177,8 @@ class Record:
     reason: Reason = Reason.ACQUIRED
     paused: bool = False
     pause_ends_at: float | None = None  # Unix time. None: there is no pause, or only an operator ends it
+    # Unix time until which undrain leaves the pause. 0: until resume. None: undrain ends it.
+    stays_until: float | None = None
     # The record is from another boot or machine, so this process must not renew, release or destroy the
     # session.
     foreign: bool = False

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from supervisor.core.actions import Action, Arm, Finished
-from supervisor.core.contender.creation import contender_of, inherit
+from supervisor.core.contender.creation import INHERITED, contender_of, inherit
 from supervisor.core.contender.state import Contender, has_finished
 from supervisor.core.contender.step import decide
 from supervisor.core.devices import Devices
@@ -33,6 +33,7 @@ from supervisor.core.events import (
     Stalled,
     StepDownAsked,
     StopAsked,
+    SurvivorsChanged,
     Tick,
     WatchdogTried,
 )
@@ -173,6 +174,7 @@ class Contenders:
         """Yield the actions that follow from another file.
 
         New contenders are ready before the contenders in their way end, because some of these end at once.
+        On a node that is drained they are drained, too.
         """
         changed = {
             each.settings.name: SettingsChanged(each.settings.name, each.settings, each.unchecked)
@@ -194,6 +196,10 @@ class Contenders:
 
     def _begin(self, event: ConfigLoaded, leaving: Mapping[str, Contender], now: float) -> None:
         not_begun, self._successors = self.not_begun, {}
+        staying = (each for name, each in self.by_name.items() if name not in leaving)
+        contending = [each for each in staying if each.settings.contend]
+        is_drained = bool(contending) and all(each.drained for each in contending)
+        drained_until = min(each.paused_until for each in contending) if is_drained else LONG_AGO
         for wanted in event.wanted:
             settings, name = wanted.settings, wanted.settings.name
             if name in self.by_name and name not in leaving:
@@ -202,7 +208,8 @@ class Contenders:
             former = [leaving[each] for each in after] + ([not_begun[name]] if name in not_begun else [])
             contender = inherit(
                 replace(contender_of(wanted, instance=event.instance, now=now), record_keeper=RecordKeeper()),
-                paused_until=not_begun[name].paused_until if name in not_begun else LONG_AGO,
+                paused_until=not_begun[name].paused_until if name in not_begun else drained_until,
+                stays_until=not_begun[name].stays_until if name in not_begun else LONG_AGO,
                 rejoin_at=now + wanted.delay_s,
                 rests_until=max((each.rests_until for each in former), default=LONG_AGO),
             )
@@ -220,10 +227,8 @@ class Contenders:
         for name, successor in tuple(self._successors.items()):
             after, heir = successor.after - {predecessor.settings.name}, successor.contender
             if predecessor.settings.name in successor.after:
-                paused_until = max(heir.paused_until, predecessor.paused_until)
-                rejoin_at = max(heir.rejoin_at, predecessor.rejoin_at)
-                rests_until = max(heir.rests_until, predecessor.rests_until)
-                heir = inherit(heir, paused_until=paused_until, rejoin_at=rejoin_at, rests_until=rests_until)
+                later = {each: max(getattr(heir, each), getattr(predecessor, each)) for each in INHERITED}
+                heir = inherit(heir, **later)
             self._successors[name] = Successor(heir, after)
             if not after:
                 self.by_name[name] = self._successors.pop(name).contender
@@ -246,7 +251,7 @@ class Contenders:
                 return self._known(name)
             case StepDownAsked(name) | ConfirmOffAsked(name) | HooksChecked(name):
                 return self._known(name)
-            case SettingsChanged(name) | ItemRemoved(name):
+            case SettingsChanged(name) | ItemRemoved(name) | SurvivorsChanged(name):
                 return self._known(name)
             case ConfigLoaded():
                 raise AssertionError("a file concerns all contenders")

@@ -7,7 +7,7 @@ from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import Answerer, Request
 from supervisor.core.settings import ItemSettings, Wanted
-from supervisor.core.times import NEVER
+from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.core.watchdog import Device
 
 
@@ -50,6 +50,14 @@ class RunEnded:
     # Its exit status, negative for a signal, which decides nothing here. None: no process has ended.
     code: int | None = field(default=None, compare=False)
     left: str = field(default="", compare=False)  # what it left running, and was killed. Decides nothing
+
+
+@dataclass(frozen=True, slots=True)
+class SurvivorsChanged:
+    """KILL has not ended these processes of the item's tenure, or one that it had not ended is gone now."""
+
+    item: str
+    survivors: str  # that, in words, with the name and the number of each. Blank: there are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,7 @@ class PauseAsked:
 
     item: str
     until: float = NEVER
+    stays_until: float = LONG_AGO  # as in ``Contender``
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +142,7 @@ class OrderSeen:
     """What an operator has ordered for the whole fleet has been read: whether no node is to try for now."""
 
     item: str
-    withheld: bool
+    withheld: bool | None  # None: it is to be read anew, and until then nothing is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +192,7 @@ Event = (
     | Answered
     | HookEnded
     | RunEnded
+    | SurvivorsChanged
     | HooksChecked
     | RecordWritten
     | WatchdogTried

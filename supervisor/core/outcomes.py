@@ -340,13 +340,18 @@ class InMaintenance:
 
 
 class Instance(Enum):
-    """The answer about the instance of a service: what the agent has under its id."""
+    """The answer about the instance of a service: what the agent, or its servers, have under its id."""
 
     UNKNOWN = "unknown"
     ABSENT = "absent"
     OURS = "ours"
     FORMER = "ours, but not registered by this process with the token that is in use now"
     FOREIGN = "another program's"
+    FAILED = "ours, with a check that fails"
+    UNNAMED = "ours, named by no server"
+    REMOVED = "gone from the agent, and perhaps not from its servers"
+    NAMED = "passing on the servers"
+    LEFT = "critical on the servers"
 
 
 Outcome = (

@@ -6,11 +6,16 @@ and ends items.
 """
 
 from collections.abc import Mapping
+from dataclasses import fields
 from enum import StrEnum
+from operator import attrgetter
 
 from supervisor.core.contender.state import Contender
 from supervisor.core.machines.record import goes_on_with
-from supervisor.core.settings import ItemSettings
+from supervisor.core.settings import ItemSettings, SessionSettings
+
+_OF_SESSION = tuple(f"session.{each.name}" for each in fields(SessionSettings))
+_KEPT = {name: attrgetter(name) for name in ("kind", "key", "contend", "run", *_OF_SESSION)}
 
 
 class ReloadEffect(StrEnum):
@@ -48,22 +53,21 @@ def plan_reload(
 def _effect_of(contender: Contender, wanted: ItemSettings) -> ReloadEffect:
     if wanted == (contender.next_settings or contender.settings):
         return ReloadEffect.UNCHANGED
-    return ReloadEffect.CHANGES if _may_change(contender, wanted) else ReloadEffect.RESTARTS
+    return ReloadEffect.RESTARTS if restarted_by(contender, wanted) else ReloadEffect.CHANGES
 
 
-def _may_change(contender: Contender, wanted: ItemSettings) -> bool:
-    """Return whether the item can go on by the new settings, without winding up.
+def restarted_by(contender: Contender, wanted: ItemSettings) -> str:
+    """Return the keys for which the item must wind up before it goes on by the new settings. Blank: none.
 
-    It cannot when its kind, key, session or run changes. A contender that holds, or may come to hold, also
-    counts on the settings that its rivals know.
+    A contender that holds, or may come to hold, also counts on the settings that its rivals know.
     """
     in_force = contender.settings
-    if (wanted.kind, wanted.key, wanted.contend) != (in_force.kind, in_force.key, in_force.contend):
-        return False
-    if wanted.session != in_force.session or wanted.run != in_force.run:
-        return False
+    found = [each.removesuffix("_s") for each, value in _KEPT.items() if value(in_force) != value(wanted)]
     may_hold = contender.tenure is not None or contender.session.tried
-    return not may_hold or goes_on_with(in_force, wanted)
+    if not found and may_hold and not goes_on_with(in_force, wanted):
+        found.append(wanted.lockout_name)
+    keys = ", ".join(found)
+    return keys.replace("key", "prefix") if wanted.kind == "semaphore" else keys
 
 
 def blockers_of(settings: ItemSettings, departing: Mapping[str, Contender]) -> frozenset[str]:

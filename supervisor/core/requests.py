@@ -103,6 +103,18 @@ class DeregisterService(ServiceRequest):
 
 
 @dataclass(frozen=True, slots=True)
+class FailService(ServiceRequest):
+    """``PUT /v1/agent/check/fail/ID``: the agent tells its servers before it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindService(ServiceRequest):
+    """A transaction that reads the check of the instance from the servers, of this agent's node."""
+
+    node: str = ""  # its name. The codec knows it, once a session has been renewed
+
+
+@dataclass(frozen=True, slots=True)
 class Acquire(Request):
     """The transaction verb ``lock`` with our value, whose answer tells a lost race from a lock-delay.
 
@@ -147,6 +159,7 @@ class WatchTenure(Request):
     key: str
     index: int = 0  # 0: it is answered at once
     wait_s: float = 0.0
+    of_session: bool = False  # asked before a first try or at the end, so that it equals no other look
     consistent: ClassVar[bool] = True
     lag_s: ClassVar[float] = 0.0
 

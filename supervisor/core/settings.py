@@ -230,19 +230,28 @@ Settings = ElectionSettings | SemaphoreSettings
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a process runs. Two boots of one machine differ in ``boot`` alone."""
+    """Where a process runs. Two boots of one machine differ in ``boot`` alone, but for the journal."""
 
     machine: str = ""  # machine-id and UUID of the hardware. Blank: not known
     host: str = ""
     boot: str = ""
+    journal: str = ""  # the id of the journal that has all tenures of the process. Blank: not known
 
     def is_same_machine(self, here: "Place") -> bool:
         """Return whether both are one machine for certain. One that has no id is no other's."""
         return bool(self.machine) and self.machine == here.machine and self.host == here.host
 
-    def is_earlier_boot(self, here: "Place") -> bool:
-        """Return whether this is the same machine before its newest boot."""
-        return self.is_same_machine(here) and "" != self.boot != here.boot != ""
+    def is_same_boot(self, here: "Place") -> bool:
+        return self.is_same_machine(here) and "" != self.boot == here.boot
+
+    def is_over(self, here: "Place") -> bool:
+        """Return whether nothing acts any more of a tenure there that the process here does not know.
+
+        The machine has booted since, or such a tenure would be in the journal of the process here.
+        """
+        if self.is_same_boot(here):
+            return "" != self.journal == here.journal
+        return self.is_same_machine(here) and "" not in (self.boot, here.boot)
 
 
 NOWHERE = Place()

@@ -36,12 +36,26 @@ class TenureRecord:
     place: Place = Place()
     token: int = 0  # the fencing token of the tenure. 0: the index at which the record was made
 
+    @property
+    def name(self) -> str:
+        """The name of its node for people: that of the host, as everywhere else."""
+        return self.place.host or self.node or "the former holder"
+
 
 # A record that cannot be read, or that is gone although the key's flags tell of one: nobody can be shot, and
 # the holder may act for as long as any lock-delay lasts.
 UNREADABLE = TenureRecord()
 
 ABSENT = TenureRecord(state=State.ENDED, lock_delay_s=0.0)  # there is none
+
+LEFT_BEHIND = (
+    "the tenure record in Consul says that this machine acts, and its journal knows no such tenure: others "
+    "wait for it and may switch it off; if nothing of it acts, run: consul-supervisor recover {item}"
+)
+SAME_TARGET = (
+    "no fence would run against {node}, because its target {target} is also that of this node; "
+    "name another target in the file of each node"
+)
 
 
 def in_whole_ms(length_s: float) -> float:
@@ -65,9 +79,7 @@ def put_right(
     holder: the session that holds, if any, whose record is right.
     target: how this machine is named to the fence.
     """
-    if record.state is not State.ENDED and (
-        (owed and record.session == owed) or record.place.is_earlier_boot(here)
-    ):
+    if record.state is not State.ENDED and owed and record.session == owed:
         return replace(record, state=State.ENDED)
     known = record.place.machine and here.machine and not record.place.is_same_machine(here)
     if record.target and record.target == target and known and record.session != holder:

@@ -56,6 +56,7 @@ class Listeners:
         self._crowded_at = -REPEAT_S
         self.metrics = Metrics(shared.status, shared.history)
         self._routes = Routes(shared.status, self.metrics, fleet)
+        self._routes.url = config.page
         self._control: Control | None = None
         if config.control is not None:
             self._control = Control(
@@ -77,7 +78,7 @@ class Listeners:
     def follow(self, config: Config, items: Collection[str]) -> bool:
         """Use this configuration and these items from now on. Return whether ``move`` must follow."""
         moved = config.http != self._config.http
-        self._config = config
+        self._config, self._routes.url = config, config.page
         self._shared.history.retain(items)
         allow_descriptors(len(items), self._clients)
         return moved

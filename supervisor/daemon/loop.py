@@ -42,13 +42,15 @@ from supervisor.core.actions import (
     StopRun,
     WriteRecord,
 )
+from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
-from supervisor.core.events import ConfigLoaded, Event, HookEnded, RunEnded, StopAsked, Tick
-from supervisor.core.reload import ReloadEffect, plan_reload
+from supervisor.core.events import ConfigLoaded, Event, StopAsked, SurvivorsChanged, Tick
+from supervisor.core.reload import ReloadEffect, plan_reload, restarted_by
 from supervisor.core.requests import Acquire, JoinSemaphore, LeaveSemaphore, Release, Request, TakeSlot
 from supervisor.core.settings import ItemSettings, Place
 from supervisor.daemon.events import Events
 from supervisor.daemon.fleet.fleet import Fleet
+from supervisor.daemon.fleet.presence import LEAVE_S, withdraw
 from supervisor.daemon.listeners import Listeners
 from supervisor.daemon.operator import Operator
 from supervisor.daemon.pauses import Pauses
@@ -67,7 +69,7 @@ EXIT_DONE = 0
 EXIT_NOT_CLEAN = 1
 EXIT_BUG = 70
 WHY_CHARS_MAX = 4000  # of a file with many faults, in one line of the log
-DELIBERATE = ("http.listen", "session.ttl")  # what `check` warns of here is so on purpose, once it runs
+DELIBERATE = "session.ttl"  # what `check` warns of here is so on purpose, once it runs
 STOPPING = "cannot reload: the daemon is stopping"
 AGAIN_S = 5.0  # between two looks at files that a start could not read
 HANDOVER_QUIET_S = 0.005  # the time of an acquire and its answer, or until a hook runs
@@ -114,6 +116,7 @@ class Daemon:
         self._place = place or place_here()
         self._config, self._kept = replace(config, kept=b""), config.kept
         self._background = Background(self._on_unhandled_exception)
+        self._withdrawals = Background(self._on_unhandled_exception)
         self._pending: deque[tuple[float, Event, list[Action]]] = deque()  # with the time of each step
         self._ended = asyncio.Event()
         self._reload_lock = asyncio.Lock()
@@ -123,7 +126,7 @@ class Daemon:
             config, lambda level, event, why: log.line(level, event, why=why), boottime, TokenError
         )
         self._driver = self._go_on(config, node_name)
-        shared = self._share(node_name, path)
+        self._shared = shared = self._share(node_name, path)
         self._operator = Operator(shared, self._reload, self._records.made)
         self._pauses = Pauses(shared)
         self._fleet = Fleet(config, shared, self._records)
@@ -144,6 +147,7 @@ class Daemon:
         still_starting(self._environ, for_s)
         unwanted = Reason.SHUTDOWN if self._only_wind_up else Reason.CONFIG_CHANGED
         begun = self._records.start(wanted_of(config, place=self._place), boottime(), unwanted)
+        self._place = replace(self._place, journal=self._records.id)
         self._items_to_preload = tuple(begun.settings)
         self._hooks = self._new_hooks(node_name)
         return Driver(Contenders(begun.contenders, begun.successors), self, self._effects())
@@ -157,9 +161,11 @@ class Daemon:
     def _new_hooks(self, node_name: str) -> Hooks:
         return Hooks(
             node=node_name,
-            report=self._on_child_ended,
+            report=self.dispatch,
             log_line=self._on_output,
             spawned=self._records.group_began,
+            ended=self._records.group_ended,
+            survive=lambda item, left: self.dispatch(SurvivorsChanged(item, left)),
             delayed=self._log.delayed,
             environ=self._inherited(),
             clock=boottime,
@@ -206,6 +212,8 @@ class Daemon:
         self._kept = b""
         if self._history.refused:
             self._refused(self._history.refused)
+        for pgid, (item, _) in tuple(self._records.groups.items()):
+            self._hooks.unkillable.watch(pgid, item)
         self.dispatch(Tick())
         self._pauses.look_again()
         self._background.start(self._preload_users(self._items_to_preload))
@@ -220,6 +228,8 @@ class Daemon:
             self._background.start(self._reload_until_good())
         await self._ended.wait()
         self._notify_observers()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._withdrawals.ended(), 0.0 if self._interrupted else LEAVE_S)
         leaves = not (self._interrupted or self._only_wind_up)
         await self._fleet.close(in_haste=self._interrupted, leaves=leaves)
         await self._close()
@@ -248,15 +258,6 @@ class Daemon:
         if (self._stopping or self._only_wind_up) and self._driver.contenders.stopped:
             self._ended.set()
 
-    def _on_child_ended(self, event: HookEnded | RunEnded) -> None:
-        """Handle the end of a hook, and record the end of its group unless the step has done so.
-
-        The step comes first, because the record that it causes usually notes the group's end.
-        """
-        self._records.group_ended(event.started)
-        self.dispatch(event)
-        self._records.settle(event.started.context.name)
-
     def _on_output(self, line: HookLine) -> None:
         """Log a line of a hook, after the lines of the steps before it."""
         self._notify_observers()
@@ -276,8 +277,14 @@ class Daemon:
         return self._records.write(write)
 
     def _finished(self, finished: Finished) -> None:
-        """Note whether this item needs an operator, which decides the exit code."""
+        """Note whether the item needs an operator: the exit code. Its instance goes, if no heir has it."""
         self._clean = self._clean and finished.clean
+        if not ((heir := self._driver.contenders.not_begun.get(finished.item)) and heir.settings.service):
+            self._withdrawals.start(self._withdraw(self._driver.contenders.by_name[finished.item]))
+
+    async def _withdraw(self, ended: Contender) -> None:
+        if notice := (await withdraw(self._shared, ended.service)).notice:
+            self._log.line("warning", "notice", item=ended.settings.name, why=notice)
 
     def wake(self, at: float) -> None:
         if self._timer is not None:
@@ -404,9 +411,11 @@ class Daemon:
         self._listeners.metrics.reloaded(True)
         self._history.refused = ""
         self._log_warnings(config, self._config)
-        reloaded = Reloaded(effects, tuple(changes_of(self._config, config)))
+        restarted = [name for name in effects if effects[name] is ReloadEffect.RESTARTS]
+        keys = {name: f" ({restarted_by(contenders.by_name[name], wanted[name])})" for name in restarted}
+        reloaded = Reloaded(effects, tuple(changes_of(self._config, config)), keys)
         changed = {
-            str(effect): ", ".join(name for name in effects if effects[name] is effect)
+            str(effect): ", ".join(name + keys.get(name, "") for name in effects if effects[name] is effect)
             for effect in ReloadEffect
         }
         done = [f"{effect}: {names}" for effect, names in changed.items() if names and effect != "unchanged"]

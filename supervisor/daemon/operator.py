@@ -8,7 +8,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from supervisor.adapters.consul.candidates import NoTarget, target_of
-from supervisor.config.formats.json_values import holder_node
+from supervisor.adapters.consul.client import SESSIONS_S
+from supervisor.config.formats.json_values import holder_name
 from supervisor.config.problems import known_names
 from supervisor.core.actions import Action, Role
 from supervisor.core.contender.state import Contender
@@ -21,17 +22,16 @@ from supervisor.core.events import (
     StepDownAsked,
 )
 from supervisor.core.lock.handover import HANDOVER_S
-from supervisor.core.machines.record import paused_until
 from supervisor.core.outcomes import ListedSession, SessionsView
 from supervisor.core.reload import ReloadEffect
 from supervisor.core.settings import ItemSettings
-from supervisor.core.times import NEVER
+from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.daemon.reload import CannotReload, Reloaded
 from supervisor.daemon.shared import Shared
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb
 from supervisor.reporting.telemetry.formatting import remedy, when
+from supervisor.reporting.telemetry.item_warnings import pauses_of
 
-NAME_CHARS_MAX = 200  # of a holder whose value is no JSON with a Node
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
 RELEASED_S = 600.0  # for an on_lose with all its retries, and for Consul to come back
 NEXT_TENURE = ", but in force only with its next tenure, because its watchdog changes"
@@ -85,20 +85,24 @@ class Operator:
             return _cannot(verb, name, f"it waits until {others} has ended, which has the same name or key")
         if why := _obstacle(verb, before):
             return _cannot(verb, name, why)
-        until = NEVER if command.pause_s is None else self._shared.wall() + command.pause_s
-        if command.name is None:
-            until = max(until, before.paused_until)  # a command for all does not shorten another's pause
+        now, given = self._shared.wall(), self._shared.history.events.before
+        until = NEVER if command.pause_s is None else now + command.pause_s
+        stays = before.stays_until if before.stays_until > now else LONG_AGO
+        own = next(pauses_of(before, given, now)) if stays != LONG_AGO else ""
+        if command.name is None and verb is Verb.PAUSE:
+            until = max(until, stays)  # a command for all does not shorten another's pause
         events: dict[Verb, Event] = {
             Verb.RECOVER: RecoverAsked(name),
             Verb.CONFIRM_OFF: ConfirmOffAsked(name),
-            Verb.PAUSE: PauseAsked(name, until),
+            Verb.PAUSE: PauseAsked(name, max(until, before.paused_until) if before.drained else until, until),
             Verb.RESUME: ResumeAsked(name, by_name=command.name is not None),
+            Verb.DRAIN: PauseAsked(name, max(until, before.paused_until), stays),
+            Verb.UNDRAIN: PauseAsked(name, stays, stays) if own else ResumeAsked(name, by_name=False),
         }
         self._shared.dispatch(events[verb])
-        done = _what_came_of(verb, before, until, by_name=command.name is not None)
+        done = _what_came_of(verb, before, until, own, by_name=command.name is not None)
         after = self._contenders.by_name.get(name)
-        kept = None if after is None else after.record_keeper.kept
-        if after is not None and (kept is None or paused_until(kept) != after.paused_until):
+        if after is not None and after.record_keeper.kept != after.record:
             return _cannot(verb, name, _forgotten(", because it cannot be recorded (see the log)"))
         return Reply(Result.DONE, "", (f"{name}: {done}",))
 
@@ -140,12 +144,14 @@ class Operator:
         if not await self._until(lambda: self._has_given_up(name, tenure.session), RELEASED_S):
             return _cannot(Verb.STEP_DOWN, name, "on_lose or the release is still under way, see `status`")
         if self._is_stuck(name):
-            return _cannot(Verb.STEP_DOWN, name, f"on_lose failed, so it is stuck: {remedy(name)}")
+            left = self._contenders.by_name[name].tenure
+            why = (left and left.survivors) or "on_lose failed"
+            return _cannot(Verb.STEP_DOWN, name, f"{why}, so it is stuck: {remedy(name)}")
         released_at = asyncio.get_running_loop().time()
         within_s = TAKEN_OVER_S if target is None else TAKEN_OVER_S + HANDOVER_S
         if await self._until(lambda: bool(self._others(name) - holding), within_s):
             after_s = asyncio.get_running_loop().time() - released_at
-            return self._taken_over(name, target, self._others(name) - holding, after_s)
+            return await self._taken_over(name, target, self._others(name) - holding, after_s)
         why = f"released, but nobody took over within {within_s:g} s"
         return Reply(Result.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, command.rest_s)}")
 
@@ -165,16 +171,19 @@ class Operator:
         """Return the session of the candidate that ``to`` names. ``ours``: that holds. Raises NoTarget."""
         if settings.kind != "election":
             raise NoTarget("--to is for elections: a slot goes to the contender that is first in line")
-        seen = await self._shared.client.sessions()
+        node, client, fleet = self._shared.node, self._shared.client, self._shared.history.fleet.service
+        seen = await client.sessions()
         if not isinstance(seen, SessionsView):
-            raise NoTarget(f"Consul does not list its sessions: {getattr(seen, 'why', seen)}")
-        return target_of(to, settings, seen, ours=ours, hostname=self._shared.node)
+            raise NoTarget(f"Consul lists no sessions to the daemon: {getattr(seen, 'why', seen)}")
+        present = await client.present(fleet, SESSIONS_S) if fleet else ()
+        holds = (ours, node, holder_name(settings.value))
+        return target_of(to, settings, seen, present, holds, node, "the daemon's token")
 
-    def _taken_over(
+    async def _taken_over(
         self, name: str, target: ListedSession | None, holders: frozenset[str], after_s: float
     ) -> Reply:
         """Return the reply when another node has taken over: the target, if there is one, or not."""
-        holder = self._names(name, holders)
+        holder = await self._names(name, holders)
         if target is None or target.id in holders:
             line = f"{name}: {holder} holds it, {after_s:.1f} s after this node released it"
             return Reply(Result.DONE, "", (line,))
@@ -184,6 +193,10 @@ class Operator:
     def _what_now(self, name: str, rest_s: float) -> str:
         """Return the plan of this node when no node takes over, and the command to contend at once."""
         contender = self._contenders.by_name.get(name)
+        if contender is not None and contender.drained:
+            return "this node is drained"
+        if contender is not None and contender.withheld:
+            return f"it is paused everywhere until `consul-supervisor resume {name} --everywhere`"
         if contender is not None and contender.paused:
             return f"this node is paused, `consul-supervisor resume {name}` has it contend at once"
         if contender is not None and contender.role is Role.RESTING:
@@ -207,16 +220,14 @@ class Operator:
         view = None if contender is None else contender.lock.view
         return frozenset() if view is None else frozenset(holder.session for holder in view.holders)
 
-    def _names(self, name: str, sessions: frozenset[str]) -> str:
-        """Return the names of these holders: the node in the value, the value itself, or the session."""
+    async def _names(self, name: str, sessions: frozenset[str]) -> str:
+        """Return the names of these holders: by the value, or else Consul's node, or else the session."""
         view = self._contenders.by_name[name].lock.view
-        holders = () if view is None else view.holders
-        named = (
-            (holder_node(each.value) or each.value.decode(errors="replace"))[:NAME_CHARS_MAX] or each.session
-            for each in holders
-            if each.session in sessions
-        )
-        return ", ".join(named)
+        holders = [each for each in view.holders if each.session in sessions] if view else []
+        named = {each.session: holder_name(each.value) for each in holders}
+        if not all(named.values()) and isinstance(seen := await self._shared.client.sessions(), SessionsView):
+            named |= {each.id: each.node for each in seen.sessions if named.get(each.id) == ""}
+        return ", ".join(called or session for session, called in named.items())
 
     def _others(self, name: str) -> frozenset[str]:
         """Return the holders other than the session by which this node contends again."""
@@ -235,7 +246,8 @@ class Operator:
             if effect is not ReloadEffect.UNCHANGED
         }
         await self._until(lambda: not any(self._is_under_way(*each) for each in changed.items()), IN_FORCE_S)
-        items = (f"{name}: {effect}{self._pending(name, effect)}" for name, effect in changed.items())
+        done = {name: f"{effect}{reloaded.keys.get(name, '')}" for name, effect in changed.items()}
+        items = (f"{name}: {done[name]}{self._pending(name, effect)}" for name, effect in changed.items())
         lines = [*reloaded.process, *items] or ["nothing has changed"]
         if why := await self._on_disk():
             lines.append(f"this is in force, but a start after a boot cannot fall back to it: {why}")
@@ -264,7 +276,8 @@ class Operator:
 
 def _obstacle(verb: Verb, contender: Contender) -> str:
     if verb is Verb.RECOVER:
-        return "" if contender.role is Role.STUCK else f"it is not stuck (role: {contender.role})"
+        acts = contender.role is Role.STUCK or contender.stray is not None
+        return "" if acts else f"it is not stuck (role: {contender.role})"
     if verb is Verb.CONFIRM_OFF:
         guards = contender.guard is not None and contender.guard.end is None
         return "" if guards else f"it waits for no machine to be off (role: {contender.role})"
@@ -273,22 +286,29 @@ def _obstacle(verb: Verb, contender: Contender) -> str:
     return "" if contender.settings.contend else "it only observes (contend: false)"
 
 
-def _what_came_of(verb: Verb, before: Contender, until: float, *, by_name: bool) -> str:
+def _what_came_of(verb: Verb, before: Contender, until: float, own: str, *, by_name: bool) -> str:
+    """Return the effect of a command. ``own``: who has paused the item beside drain. Blank: nobody."""
     rests = before.role is Role.RESTING
+    if verb is Verb.RECOVER and before.stray is not None:
+        return "nothing of it acts here by your word; its tenure record is being ended"
     if verb is Verb.RECOVER:
         return "recovered; its lock is being released" + ("; it stays paused" if before.paused else "")
     if verb is Verb.CONFIRM_OFF:
         return "the machine of the former holder is off by your word; this node goes on"
-    if verb is Verb.PAUSE:
+    if verb in (Verb.PAUSE, Verb.DRAIN):
         holds = before.tenure is not None and before.tenure.believes
-        ends = "resume" if until == NEVER else when(until)
-        return f"paused until {ends}" + ("; it holds until step-down or a loss" if holds else "")
+        ends = when(until) if until != NEVER else "undrain" if verb is Verb.DRAIN else "resume"
+        former = f", in place of the pause {own}" if own and verb is Verb.PAUSE else ""
+        return f"paused until {ends}{former}" + ("; it holds until step-down or a loss" if holds else "")
+    if verb is Verb.UNDRAIN and own:
+        return f"stays paused {own}"
     if rests:
         return "its rest after step-down has ended"
     if before.settings.manual and by_name:
         return "it tries until the end of its next tenure, a pause, or a restart of this daemon"
     still = "; it stays paused everywhere until `resume --everywhere`" if before.withheld else ""
-    return ("its pause has ended" if before.paused else "it was neither paused nor resting") + still
+    what = "pause" if not before.drained else "pause and its drain" if own else "drain"
+    return (f"its {what} has ended" if before.paused else "it was neither paused nor resting") + still
 
 
 def _forgotten(why: str) -> str:

@@ -4,6 +4,7 @@ A hook's process group is on record while it runs, so that the next process can 
 interrupted. This module logs failures of the journal, and the core decides what follows from them.
 """
 
+import asyncio
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -12,6 +13,7 @@ from pathlib import Path
 from supervisor.adapters.filesystem.children import NoAnswer
 from supervisor.adapters.filesystem.reading import await_answer
 from supervisor.adapters.hooks.abandoned import Group, find_abandoned, kill_abandoned, started_at
+from supervisor.adapters.hooks.group import runs
 from supervisor.adapters.journal import (
     START_WITHIN_S,
     Journal,
@@ -61,8 +63,9 @@ class Records:
         )
         if not self._journal.is_locked:
             self._copies.lock_first(self._journal.keep_lock)
+        self.id = ""  # of the journal, once it is read. Blank: it has none
         self.made = self._copies.made  # returns blank once all is on disk, or why it is not
-        self._groups: dict[Started, Group] = {}
+        self.groups: dict[int, tuple[str, Group]] = {}  # on record, with their item, by their number
         self._folders = config.state_dir, folder
 
     @property
@@ -75,6 +78,9 @@ class Records:
         unwanted: why all that is on record beside ``wanted`` is given up.
         """
         records = dict(self._journal.recorded())
+        damaged = any(isinstance(record, UnreadableRecord) for record in records.values())
+        self.id = self._journal.id(anew=damaged)
+        wanted = (replace(each, place=replace(each.place, journal=self.id)) for each in wanted)
         for name in records:
             self._copies.want(f"{name}{SUFFIX}")
         for name in (ACCEPTED, ORDERS):
@@ -108,14 +114,22 @@ class Records:
         marks = {name: tuple(self._marks(record)) for name, record in records.items()}
         transitions = tuple(mark for marked in marks.values() for mark in marked)
         found = find_abandoned(transitions)
-        groups = list(found)
+        groups, of_tenures = list(found), list[tuple[str, Group]]()
         for name, record in records.items():
             if isinstance(record, Recorded) and self._is_ours(record.identity):
                 also = tuple(group for group in found if group.transition in marks[name])
                 records[name] = record = replace(record, groups=(*record.groups, *also))
                 groups += record.groups
+                marked = marks_of(record.state.session, "acquire", "adopt", "run", *LOSE_SIDE)
+                own = (group for group in record.groups if group.transition in marked)
+                # While a group has a process, no other one gets its number, even if its leader has ended.
+                of_tenures += [(name, each) for each in own if started_at(each.pgid) in (None, each.started)]
         for trouble in kill_abandoned(groups, transitions, within_s=KILL_WITHIN_S) if groups else ():
             self._log.line("error", "leftover-process", why=trouble)
+        for name, group in of_tenures:
+            if runs(group.pgid):  # KILL may not have ended all of it
+                self.groups[group.pgid] = name, group
+                self._journal.group_began(name, group)
 
     def _marks(self, record: Recorded | UnreadableRecord) -> Iterator[str]:
         """Yield the transitions whose processes must end.
@@ -166,19 +180,19 @@ class Records:
     def group_began(self, started: Started, pgid: int) -> None:
         """Record the process group of a hook or run child, but not of a check, until ``group_ended``."""
         context = started.context
-        ticks = started_at(pgid)
-        if ticks is None or context.event == "check":
+        if context.event == "check":
             return
-        group = self._groups[started] = Group(pgid, ticks, context.transition)
-        self._log.noted("journal-failed", context.name, self._journal.group_began(context.name, group))
+        item, group = self.groups[pgid] = context.name, Group(pgid, started_at(pgid) or 0, context.transition)
+        self._log.noted("journal-failed", item, self._journal.group_began(item, group))
 
-    def group_ended(self, started: Started) -> None:
-        """Drop a process group of which nothing is left. The next record, or ``settle``, writes that."""
-        group = self._groups.pop(started, None)
-        if group is not None:
-            self._journal.group_ended(started.context.name, group)
+    def group_ended(self, pgid: int) -> None:
+        """Drop a process group of which nothing is left. The record of the step that follows has that."""
+        if pgid in self.groups:
+            item, group = self.groups.pop(pgid)
+            self._journal.group_ended(item, group)
+            asyncio.get_running_loop().call_soon(self._settle, item)
 
-    def settle(self, item: str) -> None:
+    def _settle(self, item: str) -> None:
         """Record the changes of the item's process groups, unless a record has them already."""
         why_not = self._journal.settle(item)
         if why_not is not None:

@@ -36,6 +36,7 @@ class Reloaded:
 
     effects: "Mapping[str, ReloadEffect]"  # the effect on each item, by name
     process: tuple[str, ...]  # a line for each changed setting of the process
+    keys: Mapping[str, str]  # by restarted item: those that cost it what it held, in brackets
 
 
 class CannotReload(Exception):

@@ -110,7 +110,7 @@ def _state(record: Recorded | UnreadableRecord, origin: ProcessIdentity) -> Reco
     if isinstance(record, UnreadableRecord):
         session = f"{UNKNOWN_SESSION}-{origin.instance}"
         last = EMPTY_RECORD if record.last is None else record.last.state
-        pause = Record(paused=last.paused, pause_ends_at=last.pause_ends_at)
+        pause = Record(paused=last.paused, pause_ends_at=last.pause_ends_at, stays_until=last.stays_until)
         return replace(pause, step=Point.LOSING, session=session, reason=Reason.CRASHED, foreign=True)
     state = record.state
     if state.step is Point.NONE:

@@ -92,6 +92,8 @@ EVERY_OTHER_REQUEST = [
     req.RegisterService("e", 0.0, 1.0, SERVICE, 3.0),
     req.PassService("e", 0.0, 1.0, SERVICE),
     req.DeregisterService("e", 0.0, 1.0, SERVICE),
+    req.FailService("e", 0.0, 1.0, SERVICE),
+    req.FindService("e", 0.0, 1.0, SERVICE),
     presence.RegisterPresence("e", 0.0, 1.0, SERVICE, 3.0),
     presence.TellPresence("e", 0.0, 1.0, SERVICE),
 ]
@@ -454,7 +456,8 @@ def test_every_request_carries_the_token_in_a_header_and_the_place_where_consul_
     if "/v1/txn" in request.url:
         assert request.url.endswith("/v1/txn?dc=d1"), "a transaction knows no other parameter"
         operations = json.loads(request.body or b"")
-        places = [(each["KV"]["Namespace"], each["KV"]["Partition"]) for each in operations]
+        placed = [each.get("KV") or each["Check"]["Check"] for each in operations]
+        places = [(each["Namespace"], each["Partition"]) for each in placed]
         assert places and set(places) == {("n1", "p1")}
     else:
         assert "ns=n1" in request.url and "partition=p1" in request.url

@@ -26,8 +26,10 @@ from supervisor.commands.check.findings import (
     of_sessions,
     of_voters,
 )
+from supervisor.config.formats.tenure_record import encoded
 from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
+from supervisor.core.tenure_record import TenureRecord
 from tests.consul.test_verify import Leaderless
 from tests.support.consul import Agent, free_ports
 from tests.support.guarded import EACH_WAY, Guarded, guarded_agent
@@ -83,6 +85,17 @@ class Check:
         return [
             f"{one['item']}: {one['text']}: {one['remedy']}" for one in self.found if one["level"] == "error"
         ]
+
+
+@pytest.mark.parametrize("key", ["namespace", "partition"])
+def test_a_namespace_or_partition_that_consul_does_not_have_is_a_fault(
+    key: str, shared_agent: Agent, tmp_path: Path
+) -> None:
+    check = Check(tmp_path, f"address: '{shared_agent.url}', {key}: p")
+    remedy = f"remove consul.{key} (or CONSUL_{key.upper()}): this Consul has none"
+    assert check.code == CONFIGURATION and all(each.endswith(f": {remedy}") for each in check.errors())
+    assert {"app", "rebuild"} <= {each.partition(":")[0] for each in check.errors()}
+    assert not any(one["level"] == "cannot tell" for one in check.found if one["what"] == "rights")
 
 
 # --- rights --------------------------------------------------------------------------------------
@@ -200,6 +213,19 @@ def test_a_fence_that_may_switch_off_a_server_is_reported(guarded: Guarded, tmp_
     assert not is_server or f"server of Consul: {guarded.node_name} run" in check.of("fence")["text"]
 
 
+def test_the_target_of_this_node_in_the_record_of_another_is_reported(
+    guarded: Guarded, tmp_path: Path
+) -> None:
+    record = TenureRecord("old", lock_delay_s=30.0, target="bmc", node="db1")
+    assert guarded.call("PUT", "/kv/service/app/leader/.tenure", encoded(record)).status == 200
+    rules = NEEDED + 'key "service/app/leader/.tenure" { policy = "write" }\n'
+    for target, level in (("bmc", "warning"), ("bmc-2", "")):
+        file = FILE.replace("app: {}", f"app: {{fence: {{exec: ['true'], target: {target}}}}}")
+        check = Check(tmp_path, f"address: '{guarded.url}', token: {token(guarded, rules)}", file)
+        assert (("fence", "app", level) in check.levels()) == bool(level)
+    assert guarded.call("DELETE", "/kv/service/app/leader/.tenure").status == 200
+
+
 def test_the_nodes_of_a_fence_are_those_of_its_sessions() -> None:
     app = ElectionSettings("app", "k", b"", SessionSettings("app"))
     others = (replace(SOME, name="app", node="b"), replace(SOME, name="other", node="c"))
@@ -307,7 +333,9 @@ def test_a_contender_in_another_datacenter_is_refused_and_an_observer_is_not() -
     [
         ("1.8.7", Level.OK, ""),
         ("1.8.19+ent", Level.OK, ""),
-        ("v1.15.2", Level.OK, ""),
+        ("v1.15.2", Level.WARNING, "with its own token alone"),
+        ("1.21.0", Level.WARNING, "not tried with this program"),
+        ("1.10.12", Level.OK, ""),
         ("1.12.2", Level.OK, ""),
         ("1.7.9", Level.ERROR, "older than 1.8"),
         ("0.9.1", Level.ERROR, "older than 1.8"),
@@ -315,10 +343,11 @@ def test_a_contender_in_another_datacenter_is_refused_and_an_observer_is_not() -
         ("1.11.9", Level.WARNING, "i/o deadline reached"),
         ("1.12.1+ent", Level.WARNING, "i/o deadline reached"),
         ("1.21.5", Level.WARNING, "refuses every key"),
-        ("1.22.0", Level.WARNING, "1.8.7"),
+        ("1.22.0", Level.WARNING, "not tried with this program"),
         ("1.22.4", Level.WARNING, "closes each request after 30 s"),
         ("2.0.4", Level.WARNING, "rpc error making call: EOF"),
-        ("2.0.3", Level.WARNING, "this program was not tried with Consul 2.0.3"),
+        ("2.0.4", Level.WARNING, "65 to 74 s"),
+        ("2.0.3", Level.WARNING, "Consul 2.0.3: not tried with this program"),
         ("", Level.UNTOLD, ""),
         ("main", Level.UNTOLD, ""),
         ("1", Level.UNTOLD, ""),

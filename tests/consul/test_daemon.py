@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.consul import Agent
 from tests.support.programs import BUGGY_DAEMON, run_program
-from tests.support.supervisor import COMMAND, PATIENCE_S, Supervisor, until
+from tests.support.supervisor import COMMAND, PATIENCE_S, Supervisor, command, until
 
 BUG = 70
 ELECTIONS = 20
@@ -148,6 +148,17 @@ def runs(file: Path, stderr: int = subprocess.DEVNULL, **environ: str) -> Iterat
         yield
         daemon.send_signal(signal.SIGTERM)
         assert daemon.wait(timeout=PATIENCE_S) == 0
+
+
+def test_a_command_finds_a_socket_that_only_the_file_of_the_daemon_names(
+    shared_agent: Agent, unique: str, folder: Path
+) -> None:
+    run = str(folder / "run")
+    here = {"RUNTIME_DIRECTORY": run}
+    with runs(write_file(folder, f'address: "{shared_agent.url}"', unique), RUNTIME_DIRECTORY=run):
+        until(lambda: command("status", environ=here).returncode == 0, "the daemon answers")
+        assert command("reload", environ=here).stdout == "nothing has changed\n"
+    assert command("status", environ=here).returncode == 69 and not (folder / "run/control.sock").is_symlink()
 
 
 @pytest.mark.long

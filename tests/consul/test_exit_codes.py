@@ -81,7 +81,6 @@ CASES = [
     ("wait", 69, "free --for free --timeout 0s --config {unreachable}"),
     ("wait", 78, "free --for free --config {bad}"),
     ("status", 0, "--cluster --config {daemon}"),
-    ("status", 2, "--cluster --watch --config {daemon}"),
     ("status", 2, "--cluster --socket /s --config {daemon}"),
     ("status", 69, "--cluster --config {unreachable}"),
     ("status", 78, "--cluster --config {bad}"),

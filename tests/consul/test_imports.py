@@ -72,8 +72,10 @@ def imported(arguments: Iterable[str], code: int, agent: Agent) -> set[str]:
         ("check", 2, NOTHING),
         ("schema", 0, NOTHING),
         ("status --socket /nonexistent", 69, ASK),
-        ("status --config GOOD", 69, ASK | YAML | VALIDATOR | CONSUL),  # says why no daemon runs
-        ("pause app --socket /nonexistent", 69, ASK),
+        ("status", 69, ASK | CONSUL),  # says how the last daemon ended
+        ("status --config GOOD", 69, ASK | YAML | CONSUL),
+        ("pause app", 69, ASK),
+        ("pause app --config GOOD", 69, ASK | YAML),
         ("plan --failover 50s --on-lose 5s", 0, SETTINGS),
         ("policy GOOD", 0, YAML | VALIDATOR | CONSUL),
         ("check GOOD", 0, YAML | VALIDATOR | LOOP),
@@ -99,6 +101,12 @@ def test_a_command_imports_no_more_than_it_needs(
     files = {"GOOD": str(good), "BAD": str(bad)}
     arguments = [files.get(word, word) for word in command.split()]
     assert imported(arguments, code, shared_agent) <= may
+
+
+def test_a_log_by_journalds_protocol_imports_no_structlog() -> None:
+    made = "from supervisor.reporting.telemetry.log import Log; Log('info', 'journal', float)"
+    done = subprocess.run([sys.executable, "-c", f"{made}; import sys; sys.exit('structlog' in sys.modules)"])
+    assert done.returncode == 0
 
 
 def test_neither_run_nor_a_reload_imports_the_validator(

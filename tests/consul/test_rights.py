@@ -4,7 +4,6 @@ The agent denies by default. Without any one line of a policy the purpose fails,
 missing rule.
 """
 
-import base64
 import json
 import re
 import shlex
@@ -19,7 +18,7 @@ import pytest
 from supervisor.adapters.consul.endpoints import endpoint_of
 from supervisor.core.outcomes import Denied, InMaintenance
 from supervisor.core.requests import ReadKey, ReadSlots
-from tests.consul.elections.test_fence import GUARDED_FLAGS, LOST
+from tests.consul.elections.test_fence import leave_as_lost
 from tests.consul.elections.test_maintenance import WHY, maint, outcome
 from tests.support.captured import captured
 from tests.support.consul import Client
@@ -110,14 +109,8 @@ def asked(guarded: Guarded, *arguments: str) -> Attempt:
 
 
 def leave_lost_machine(guarded: Guarded, key: str) -> None:
-    """Leave the key as a machine does that held it and is lost."""
     guarded.call("DELETE", f"/kv/{key}", query={"recurse": ""})
-    session = guarded.session_create(Name="lost", LockDelay="1ms")
-    value = base64.b64encode(json.dumps({"session": session, **LOST}).encode()).decode()
-    lock = {"Verb": "lock", "Key": key, "Value": "", "Flags": GUARDED_FLAGS, "Session": session}
-    put = {"Verb": "set", "Key": f"{key}/.tenure", "Value": value}
-    assert guarded.txn([{"KV": lock}, {"KV": put}]).status == 200
-    guarded.session_destroy(session)
+    leave_as_lost(guarded, key)
 
 
 @pytest.fixture
@@ -142,6 +135,8 @@ def test_the_page_shows_what_the_command_prints(tmp_path: Path) -> None:
     for purpose, shown in zip(("daemon", "operator", "observer"), outputs, strict=True):
         done = command("policy", str(tmp_path / "c.yaml"), "--for", purpose, "--node", NODE)
         assert (done.returncode, done.stdout) == (0, shown.text), done
+    done = command("policy", str(tmp_path / "c.yaml"), "--for", "drain")
+    assert (done.returncode, done.stdout) == (0, outputs[2].text), "it has the rules of an observer"
     assert piped.text.startswith("consul-supervisor policy /etc/consul-supervisor --node node1 >rules.hcl\n")
 
 
@@ -195,6 +190,24 @@ def test_the_rules_for_observing_a_semaphore_are_enough_and_needed(
     with one:
         assert held in one.wait_line("hook-output")["text"]
         assert one.stop() == 0 and not one.lines("consul-denied")
+
+
+@pytest.mark.parametrize("lists", ["list", "read"])
+def test_the_rules_are_enough_where_lists_need_a_right_of_their_own(
+    lists: str, unique: str, tmp_path: Path
+) -> None:
+    with Guarded(tmp_path / "guarded", key_list_policy=True) as guarded:
+        guarded.kv_put(f"{unique}/.lock", b'{"Limit": 2, "Holders": {}}')
+        item = {"prefix": unique, "limit": 2, "contend": False, **TELL}
+        rules = policy(guarded, tmp_path, "semaphores", item, fleet={})
+        made = guarded.token_of(rules.replace('"list"', f'"{lists}"')).secret
+        error = life(guarded, tmp_path, "semaphores", item, told=True)(made)
+        assert (error == "") is (lists == "list"), error
+        file = tmp_path / "policy.yaml"
+        file.write_text(file.read_text().replace(str(guarded.token), made))
+        checked = command("check", str(file), "--connect", "--json")
+        found = {each["what"]: each for each in json.loads(checked.stdout)["connect"]}
+        assert found["orders"]["level"] == "ok"  # a daemon may write there, to delete what is over
 
 
 @pytest.mark.long
@@ -375,6 +388,24 @@ def test_a_token_that_consul_does_not_know_is_reported_as_unknown(
     assert done.returncode == 69
     assert f"Consul does not know the token in {file}: it was deleted or mistyped" in done.stderr
     assert secret not in done.stderr
+
+
+def test_a_command_asks_with_the_token_of_whoever_runs_it_and_names_it(
+    guarded: Guarded, unique: str, tmp_path: Path
+) -> None:
+    file, daemons, weak = tmp_path / "c.yaml", tmp_path / "token", guarded.token_of("").secret
+    daemons.write_text(guarded.token_of("").secret)
+    consul = {"address": guarded.url, "token_file": str(daemons)}
+    app = {"elections": {"app": {"key": f"{unique}/leader"}}}
+    file.write_text(json.dumps({"consul": consul, "fleet": {"prefix": unique}, **app}))
+    for own, named in (("", str(daemons)), (weak, "CONSUL_HTTP_TOKEN"), (str(guarded.token), "")):
+        words = ("pause", "app", "--everywhere", "--config", str(file))
+        done = command(*words, environ={"CONSUL_HTTP_TOKEN": own})
+        assert (
+            done.returncode == 69 and f"the token in {named} needs" in done.stderr
+            if named
+            else "paused everywhere" in done.stderr  # and no daemon is there that follows
+        )
 
 
 def test_the_page_of_rights_is_one_of_the_docs() -> None:

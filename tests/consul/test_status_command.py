@@ -52,6 +52,22 @@ def daemon(shared_agent: Agent) -> Iterator[Daemon]:
             shared_agent.session_destroy(rival)
 
 
+@pytest.mark.parametrize(("key", "contend"), [("namespace", True), ("partition", True), ("namespace", False)])
+def test_a_node_whose_item_consul_refuses_for_good_is_not_healthy(
+    key: str, contend: bool, shared_agent: Agent, tmp_path: Path, unique: str
+) -> None:
+    consul = {"address": shared_agent.url, key: "p"}
+    config = {"consul": consul, "elections": {"app": {"key": f"{unique}/a", "contend": contend}}}
+    with Supervisor(tmp_path, config) as node:
+        node.wait_line("consul-refused" if contend else "consul-fails", item="app")
+        until(lambda: not node.status()["healthy"], "the node is not healthy")
+        (trouble,) = node.status()["troubles"]
+        what = "taken over" if contend else "observed"
+        assert trouble.startswith(f"app cannot be {what}: Consul refuses what the file asks for: 400 ")
+        assert trouble.endswith(f": remove consul.{key} (or CONSUL_{key.upper()}): this Consul has none")
+        assert node.ask("status", "--exit-code").returncode == NEGATIVE
+
+
 # --- a real daemon -------------------------------------------------------------------------------
 
 
@@ -160,11 +176,3 @@ def test_a_status_that_cannot_be_read_is_69(folder: Path, body: bytes, status: i
         done = command("status", "--socket", str(folder / "p.sock"))
     assert (done.returncode, done.stdout) == (UNREACHABLE, "")
     assert why in done.stderr and done.stderr.count("\n") == 1
-
-
-# --- usage ---------------------------------------------------------------------------------------
-
-
-def test_status_watch_needs_a_terminal() -> None:
-    done = command("status", "--watch", "--socket", "/nonexistent")
-    assert done.returncode == USAGE and "not a terminal" in done.stderr

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from docs import commands, guarantees, reference
-from supervisor.adapters.consul import services
+from supervisor.adapters.consul import services, versions
 from supervisor.adapters.hooks import output
 from supervisor.adapters.hooks.command import KILL_GRACE_S
 from supervisor.adapters.hooks.context import ENV_STRING_BYTES_MAX, as_environment, facts
@@ -88,6 +88,7 @@ SEMAPHORES = ROOT / "docs" / "semaphores.md"
 ELSEWHERE = (DRILL, INSTALL, SECURITY, OPERATIONS, START, TOOLS, *FIRST_PAGES)
 SHOWN = Shown(*(page for page in DOCS if page not in ELSEWHERE))
 LOAD_BALANCERS = ROOT / "docs" / "load-balancers.md"
+LIMITS = ROOT / "docs" / "limits.md"
 FENCE = ROOT / "docs" / "fence.md"
 SYSTEMD = ROOT / "docs" / "systemd.md"
 
@@ -311,6 +312,12 @@ def test_the_shown_fence_loads_and_its_command_exists(shown: str, confirms: str,
     assert item.fence is not None and item.fence.target == "db1-ipmi.example.org"
     options = parser().parse_args(shlex.split(confirms)[1:])
     assert (options.command, options.name, options.note) == ("confirm-off", "db", "unplugged by hand")
+
+
+def test_the_webhook_of_a_power_switch_loads(tmp_path: Path) -> None:
+    (line,) = re.findall(r"\| `(fence: .*?)`;", FENCE.read_text())
+    (item,) = loaded(tmp_path, yaml.safe_dump({"elections": {"db": yaml.safe_load(line)}})).items
+    assert item.fence is not None and isinstance(item.fence.hook.call, Webhook)
 
 
 # --- hooks.md ------------------------------------------------------------------------------------------
@@ -558,3 +565,7 @@ def test_the_shown_service_can_be_used(shown: str, tmp_path: Path) -> None:
         "consul-supervisor:node1:db", "db-leader", 5432, "10.0.0.7", ("primary",)
     )
     assert services.DEREGISTER_AFTER == "1m" and "removed one minute later" in LOAD_BALANCERS.read_text()
+
+
+def test_the_table_of_versions_is_that_of_the_warnings() -> None:
+    assert f"|---|---|---|\n{versions.TABLE}\n" in LIMITS.read_text()

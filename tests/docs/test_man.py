@@ -8,6 +8,7 @@ import pytest
 from docs import commands, man, reference
 from supervisor.commands.cli.commands import codes_of
 from supervisor.commands.cli.exit_codes import OF_ALL
+from supervisor.config.places import VARIABLE
 from tests.support.supervisor import ROOT
 
 PAGES = man.pages()
@@ -44,7 +45,7 @@ def test_the_other_sections_name_exit_codes_files_and_variables() -> None:
     for key in ("control_socket", "state_dir"):
         assert f"{schema[key]['default']} " in text.partition(" FILES ")[2]
     read = set(re.findall(r'"(CONSUL_[A-Z_]+)"', (ROOT / "supervisor/config/consul.py").read_text()))
-    assert set(re.findall(r"CONSUL_[A-Z_]+", text.partition(" ENVIRONMENT ")[2])) == read
+    assert set(re.findall(r"CONSUL_[A-Z_]+", text.partition(" ENVIRONMENT ")[2])) == {*read, VARIABLE}
 
 
 def test_each_key_of_the_configuration_is_described() -> None:

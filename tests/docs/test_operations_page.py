@@ -121,6 +121,9 @@ class Nodes:
 
 @pytest.fixture
 def nodes(tmp_path: Path, shared_agent: Agent, unique: str) -> Iterator[Nodes]:
+    for session in shared_agent.sessions():  # of nodes that a test before has killed
+        if str(session["Name"]).startswith("consul-supervisor:"):
+            shared_agent.session_destroy(session["ID"])
     with closing(Nodes(tmp_path, shared_agent, unique)) as both:
         yield both
 

@@ -1,12 +1,12 @@
 """The page of a package index comes from pyproject.toml, and its links lead into the repository."""
 
 import re
+import tomllib
 
 from hatchling.metadata.core import ProjectMetadata
 from hatchling.plugin.manager import PluginManager
 
 from docs import package_index
-from supervisor import __version__
 from tests.support.pages import README, REPOSITORY, ROOT
 
 
@@ -43,8 +43,13 @@ def test_every_link_of_the_readme_works_on_a_package_index() -> None:
     assert not re.search(r"!\[|<img|^\[[^]]+\]:", README.read_text(), re.MULTILINE), "not made absolute"
 
 
-def test_the_changelog_has_the_version_of_the_package() -> None:
-    first = re.search(
+def test_each_place_that_names_a_release_names_the_newest_of_the_changelog() -> None:
+    """A build is named by tag and commit, but for one without both."""
+    released = re.search(
         r"^## \[(\d\S*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
     )
-    assert first is not None and first[1] == __version__
+    assert released is not None
+    hatch = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]
+    assert hatch["version"]["fallback-version"] == f"{released[1]}.dev0"
+    assert f", tag: v{released[1]}.dev0+g$" in (ROOT / ".git_archival.txt").read_text()
+    assert f"\nversion: {released[1]}\n" in (ROOT / "examples" / "ansible" / "galaxy.yml").read_text()

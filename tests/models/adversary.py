@@ -16,6 +16,7 @@ from supervisor.core import requests as r
 from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hint_for
+from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import Place
 from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord
 from supervisor.core.times import NEVER
@@ -77,7 +78,7 @@ class World:
             (monitor.asked is not None, monitor.arm is not None, monitor.armed),
             max(monitor.resumed_at - now, -self.contender.lease.fresh_s - GRID_S),
             monitor.stop_writes,
-            monitor.verified == self.contender.session.id,
+            (monitor.verified == self.contender.session.id, monitor.left),
         )
         return key_of(self.contender, now, onlooker)
 
@@ -122,6 +123,12 @@ def _events(world: World, hostile: frozenset[type], *, stop: bool) -> Iterator[e
         yield e.StepDownAsked(name, 2.0, session="of another tenure")
     if e.Stalled in hostile:
         yield e.Stalled(GRID_S)
+    tenure = world.contender.tenure
+    if e.SurvivorsChanged in hostile and tenure is not None:
+        if monitor.left:
+            yield e.SurvivorsChanged(name, "")
+        elif tenure.phase is not Phase.GUARDING and (monitor.hook or monitor.run):
+            yield e.SurvivorsChanged(name, "KILL has not ended app (7)")
     for request in monitor.pending:
         if type(request) in hostile:
             for outcome in every_answer(world, request):
@@ -177,6 +184,8 @@ def settles(world: World, hostile: frozenset[type], *, silent: bool = False) -> 
             outcome = o.Unknown("silence") if silent else sane_answer(world, request)
             if outcome is not None:
                 return e.Answered(request, outcome)
+    if monitor.left and not silent and e.SurvivorsChanged not in hostile:
+        return e.SurvivorsChanged(world.contender.settings.name, "")
     if world.contender.faults != () and e.HooksChecked not in hostile and not world.contender.winding_up:
         return e.HooksChecked(world.contender.settings.name, ())
     for running in (monitor.hook, monitor.change, monitor.check):
@@ -207,6 +216,8 @@ def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
             return o.InMaintenance()
         case r.ReadService():
             return o.Instance.ABSENT if world.contender.service.registered is None else o.Instance.OURS
+        case r.FindService():
+            return o.Instance.ABSENT
         case r.ReadKey() | r.WatchKey():
             guarded = world.contender.settings.fence is not None
             ours = replace(OURS, has_record_flags=guarded)
@@ -258,6 +269,8 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
                 o.Instance.FOREIGN,
                 o.Denied(""),
             )
+        case r.FindService():
+            yield from (o.Instance.NAMED, o.Instance.LEFT, o.Instance.ABSENT, o.Instance.UNKNOWN)
         case r.ServiceRequest():
             yield from (o.Done(), o.Instance.UNKNOWN, o.Denied(""))
         case r.ReadKey() | r.WatchKey():

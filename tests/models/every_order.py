@@ -161,8 +161,8 @@ class _EveryOrder:
 def _arrived(world: World) -> bool:
     """Return the end of every way: the state after sane answers, good hooks and some time."""
     role, settings = world.contender.role, world.contender.settings
-    if world.contender.departing and role is a.Role.STUCK:
-        return True  # an operator must end it, while this process goes on
+    if world.contender.departing and (role is a.Role.STUCK or world.monitor.left):
+        return True  # an operator or the end of a process must end it, while this process goes on
     if world.contender.winding_up:
         return role is a.Role.STOPPED
     awaits_word = settings.manual and not world.contender.allowed

@@ -42,6 +42,7 @@ WRITES = (r.Acquire, r.Release, r.DestroySession, r.Rewrite, r.MarkTenure)
 UNREADABLE_S = 5.0  # in place of a minute, which would only make the walks longer
 ROUNDS_MAX = 300
 CUT_OFF: o.Outcome = o.Unknown("cut off")
+OUTLIVED = e.SurvivorsChanged("n", "KILL has not ended app (7)")
 PLAIN = "plain"  # the session of a contender of an older release
 
 
@@ -98,6 +99,7 @@ class Node:
     able_since: since when the supervisor runs and reaches Consul.
     acts_until: until then the application is judged, because nothing ends that of a dead supervisor.
     owed: the session whose on_acquire began and whose on_lose has not ended.
+    left: the session of which KILL has not ended a process.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Node:
     recorded: ElectionSettings | None = None
     recorded_boot: int = 0
     boot: int = 0
+    journal: int = 0
     on: bool = True
     cut: bool = False
     paused: bool = False
@@ -116,6 +119,7 @@ class Node:
     acts: bool = False
     acts_until: float = inf
     owed: str = ""
+    left: str = ""
 
     @property
     def is_able(self) -> bool:
@@ -123,7 +127,7 @@ class Node:
 
     @property
     def place(self) -> Place:
-        return Place(self.name, self.name, str(self.boot))
+        return Place(self.name, self.name, str(self.boot), f"{self.name}{self.journal}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +254,7 @@ class _BehindTheGuard:
         for number, file in enumerate(self.walk.files):
             name = "ABC"[number]
             contender = new_contender(
-                file[0], spread=0.0, instance="i", place=Place(name, name, "0"), now=0.0
+                file[0], spread=0.0, instance="i", place=Node(name, None).place, now=0.0
             )
             nodes.append(Node(name, replace(contender, faults=())))
         consul, left = Consul(), self.walk.left
@@ -280,10 +284,11 @@ class _BehindTheGuard:
                 indexes += naming.indexes
             record = node.record
             keys += [
-                (node.file, node.boot, node.recorded_boot, node.on, node.cut, node.paused, node.ticks),
+                (node.file, node.boot, node.journal, node.recorded_boot),
+                (node.on, node.cut, node.paused, node.ticks),
                 node.is_able and min(now - node.able_since, 3.0),
                 node.hook and (node.hook[0].context.event, node.hook[1] - now),
-                (node.acts, max(node.acts_until - now, 0.0), node.owed),
+                (node.acts, max(node.acts_until - now, 0.0), node.owed, node.left),
                 (record.step, record.session, max(record.contact - now, -9.0), record.taken_at is None),
                 (record.owes, record.asked_delay_s, node.recorded and _kind(node.recorded)),
             ]
@@ -304,6 +309,7 @@ class _BehindTheGuard:
 
     def judge(self, world: World, link: Link) -> None:
         self._never_two(world)
+        self._waits_for_somebody(world)
         if self._at_once(world, self.walk.slow) is None:  # else the state behind the answers is judged
             self._way_on(world)
 
@@ -311,6 +317,29 @@ class _BehindTheGuard:
         acting = [node for node in world.nodes if node.acts and world.now < node.acts_until]
         both = len(acting) + (world.plain == "acts" and world.now < world.plain_until)
         assert both < 2 or self._was_lied_to(world), "two act at once"
+
+    def _no_loser_is_silent(self, world: World) -> None:
+        """Check that who has lost, knows it and gets answers has said so by one look and one write."""
+        record, hears = world.consul.record, not set(self.walk.slow) & {r.MarkTenure, r.WatchTenure}
+        if record is None or not hears:
+            return
+        for node in world.nodes:
+            contender = node.contender
+            if contender is None or contender.tenure is None or contender.tenure.believes or not node.is_able:
+                continue
+            session, began = contender.tenure.session, contender.tenure.began
+            knows = not contender.lock.has_entry(session) or contender.session.dead
+            if began and knows and record.session == session and node.able_since <= world.now - GRID_S:
+                assert record.state is not State.ACTING, f"{node.name} has lost, and its record says acting"
+
+    def _waits_for_somebody(self, world: World) -> None:
+        """Check that nobody waits for a record that is not there, unless an operator took it away."""
+        if dict(world.used).keys() & {"deletes", "puts", "plain"} or self.sane:
+            return
+        for node in world.nodes:
+            guard = None if node.contender is None else node.contender.guard
+            waits = guard is not None and guard.end is None and guard.record and not guard.record.session
+            assert not waits, f"{node.name} waits for a record that nobody has left"
 
     def _was_lied_to(self, world: World) -> bool:
         """Return whether the lease of all who act but one is not over, after a fence that lied."""
@@ -400,6 +429,7 @@ class _BehindTheGuard:
         if self.walk.may.get("plain"):
             yield from self._of_plain(world)
         if world.now + GRID_S <= self._bound(world):
+            self._no_loser_is_silent(world)
             later = self._later(world)
             yield "time passes", later
             for told, moved in self._late_writes(later):  # before a node that waits for the same moment
@@ -450,6 +480,8 @@ class _BehindTheGuard:
             return
         if node.hook is not None:
             yield from self._hook_ends(world, number, node.hook[0])
+        if node.left:
+            yield from self._process_ends(world, number)
         if (used := self._use(world, "crashes", node.name)) is not None:
             yield "is killed", self._killed(used, number)
         if (used := self._use(world, "reboots", node.name)) is not None:
@@ -483,6 +515,12 @@ class _BehindTheGuard:
                 yield f"Consul ends {session}", replace(used, consul=consul.without(session, world.now))
         if consul.record is not None and (used := self._use(world, "deletes")) is not None:
             yield "an operator deletes the record", replace(used, consul=consul.next().with_record(None))
+        quiet = not consul.session and not any(node.acts for node in world.nodes)
+        if quiet and (used := self._use(world, "restores")) is not None:
+            place = replace(world.nodes[0].place, boot=str(world.nodes[0].boot))
+            old = TenureRecord("A9", lock_delay_s=4.0, lose_time_s=1.0, target="A", node="A", place=place)
+            back = consul.wrote(guarded=True, session="").with_record(old)
+            yield "an old snapshot is restored", replace(used, consul=replace(back, sessions=()))
         holds = any(node.is_able and node.name == consul.session[:1] for node in world.nodes)
         if holds and (used := self._use(world, "puts")) is not None:
             yield "an operator puts", replace(used, consul=consul.wrote(guarded=False, locks=0))
@@ -547,7 +585,7 @@ class _BehindTheGuard:
 
     def _off(self, world: World, number: int) -> World:
         dead = self._killed(world, number) if world.nodes[number].contender is not None else world
-        return self._with(dead, number, on=False, acts=False, owed="", hook=None, cut=False)
+        return self._with(dead, number, on=False, acts=False, owed="", left="", hook=None, cut=False)
 
     def _shot(self, world: World, number: int) -> World:
         return self._off(world, number) if world.nodes[number].on else world
@@ -575,9 +613,13 @@ class _BehindTheGuard:
             boots = [("starts", node)]
         else:
             booted = replace(node, on=True, boot=node.boot + 1)
-            empty = replace(booted, record=EMPTY_RECORD, recorded=None)
+            empty = replace(booted, record=EMPTY_RECORD, recorded=None, journal=node.journal + 1)
             boots = [("boots", booted)]
             boots += [("boots without its journal", empty)] if node.record != EMPTY_RECORD else []
+        if node.on and node.record != EMPTY_RECORD and (used := self._use(world, "wipes")) is not None:
+            wiped = replace(node, record=EMPTY_RECORD, recorded=None, journal=node.journal + 1, owed="")
+            nodes = tuple(wiped if other is node else other for other in used.nodes)
+            yield "its journal is lost", replace(used, nodes=nodes)
         named = world.consul.record is not None and world.consul.record.session[:1] == node.name
         fresh = number and not node.owed and not named
         if fresh and (used := self._use(world, "clones")) is not None:
@@ -590,7 +632,11 @@ class _BehindTheGuard:
             each = replace(each, contender=self._fresh(each, world.now), acts_until=until, ticks=True)
             each = replace(each, able_since=world.now)
             nodes = tuple(each if other is node else other for other in world.nodes)
-            yield told, replace(world, nodes=nodes)
+            started = replace(world, nodes=nodes)
+            if each.left:
+                yield from self._turn(started, number, OUTLIVED)
+            else:
+                yield told, started
 
     def _resumed(self, world: World, number: int) -> World:
         node = world.nodes[number]
@@ -602,6 +648,13 @@ class _BehindTheGuard:
     def _hook_ends(self, world: World, number: int, start: a.StartHook) -> Moves[World]:
         if start.context.event != "fence":
             yield from self._turn(world, number, e.HookEnded(start, ok=True))
+            if (leaving := self._use(world, "leaves")) is not None:
+                leaving = self._with(leaving, number, left=start.context.session)
+                for told, moved in self._turn(leaving, number, OUTLIVED):
+                    if moved.nodes[number].contender is None:
+                        yield told, moved
+                    else:
+                        yield from self._turn(moved, number, e.HookEnded(start, ok=True))
             return
         previous = start.context.previous
         assert previous is not None
@@ -619,6 +672,12 @@ class _BehindTheGuard:
             yield from self._turn(replace(world, lied=True), number, e.HookEnded(start, ok=True))
         if "fails" in self.walk.fence or world.now >= world.nodes[number].hook[1]:  # type: ignore[index]
             yield from self._turn(world, number, e.HookEnded(start, ok=False))
+
+    def _process_ends(self, world: World, number: int) -> Moves[World]:
+        """End what KILL had not ended, late."""
+        acts = world.nodes[number].acts and bool(world.nodes[number].owed)
+        gone = self._with(world, number, left="", acts=acts)
+        yield from self._turn(gone, number, e.SurvivorsChanged("n", ""))
 
     # --- a step ------------------------------------------------------------------------------------
 
@@ -694,21 +753,28 @@ class _BehindTheGuard:
     def _may_ask(self, world: World, node: Node, request: r.Request) -> None:
         if isinstance(request, r.Release | r.DestroySession):
             assert node.owed != request.session, "released before on_lose has ended"
+            assert node.left != request.session, "released beside a process that KILL has not ended"
         if isinstance(request, r.Acquire):
             assert node.record.session == request.session, "an acquire that is not on record"
         if isinstance(request, r.MarkTenure) and request.record.state is State.ENDED:
-            assert not (node.acts and request.record.session == node.owed), "ended is said too soon"
+            too_soon = node.acts and request.record.session in (node.owed, node.left)
+            assert not too_soon, "ended is said too soon"
 
     def _says_who_acts(self, world: World, node: Node, context: a.HookContext) -> None:
         """Check that the tenure record and the flags tell of a node with a fence that begins to act."""
-        fence, consul = node.contender.settings.fence if node.contender else None, world.consul
+        contender, consul = node.contender, world.consul
+        assert contender is not None
+        fence, session = contender.settings.fence, contender.session
         if (
             fence is None
+            or self.sane  # what an operator did before may have an answer that is still to come
             or self.walk.may.get("deletes")
             or self.walk.may.get("puts")
             or consul.session != context.session
         ):
             return
+        if not session.owes and consul.delay_of(session.id) == contender.settings.session.lock_delay_s:
+            return  # it acquired by a file without fence, so Consul itself keeps rivals out for as long
         assert consul.guarded and consul.record is not None, "it acts without a tenure record"
         assert consul.record.session == context.session, "it acts behind another's tenure record"
         before = context.previous
@@ -726,7 +792,7 @@ class _BehindTheGuard:
         if (
             target < 0
             or self.sane
-            or self.walk.may.get("deletes")
+            or dict(world.used).get("wipes")  # its record stays, with a warning
             or set(self.walk.slow) & {r.MarkTenure, r.WatchTenure, r.Acquire}
         ):
             return
@@ -734,12 +800,18 @@ class _BehindTheGuard:
         fence = world.nodes[number].contender.settings.fence  # type: ignore[union-attr]
         assert fence is not None
         lives = other.is_able and world.now - other.able_since > fence.after_s
-        assert not lives, f"{other.name} is shot, although it lives and can speak"
+        is_stuck = other.contender is not None and other.contender.role is a.Role.STUCK
+        assert not lives or other.left or is_stuck, f"{other.name} is shot, although it lives and can speak"
 
     def _ended(self, world: World, number: int, event: e.Event) -> World:
         match event:
             case e.HookEnded(started) if started.context.event == "lose":
-                return self._with(world, number, hook=None, acts=False, owed="")
+                node, tenure = world.nodes[number], world.nodes[number].contender.tenure  # type: ignore[union-attr]
+                if not node.left or tenure is None:
+                    return self._with(world, number, hook=None, acts=False, owed="")
+                # A guard that time ends does not know of the process: docs/lease.md, Limits.
+                until = min(node.acts_until, tenure.rival_at(node.contender.lease))  # type: ignore[union-attr]
+                return self._with(world, number, hook=None, acts_until=until, owed="")
             case e.HookEnded():
                 return self._with(world, number, hook=None)
         return world
@@ -877,6 +949,12 @@ class _BehindTheGuard:
                     if node.hook is not None and node.contender is not None:
                         at_once = model._hook_ends(world, number, node.hook[0])
                         break
+                    if node.left and node.contender is not None:
+                        at_once = model._process_ends(world, number)
+                        break
+                    if node.contender is not None and node.contender.role is a.Role.STUCK:
+                        at_once = model._turn(world, number, e.RecoverAsked("n"))
+                        break
             told, world = next(at_once) if at_once is not None else ("time passes", model._later(world))
             yield told, world
 
@@ -901,7 +979,7 @@ def _kind(settings: ElectionSettings) -> tuple[bool, ...]:
 
 
 TWO_QUICK = (QUICK, QUICK)
-NONE, NEW = files("none"), files("none new")
+NONE, NEW, NEWER = files("none"), files("none new"), files("exclusive new")
 SLOW, SLOW_NONE = files("exclusive", lose_s=3.0), files("none", lose_s=3.0)
 UP_TO_QUICK, BACK = FENCE + QUICK, QUICK + FENCE
 LEFT = TenureRecord(
@@ -910,7 +988,10 @@ LEFT = TenureRecord(
 
 
 FAULTS = frozenset(
-    "losses ends crashes reboots cuts pauses reloads downs deletes puts confirms plain forgets clones".split()
+    (
+        "losses ends crashes reboots cuts pauses reloads downs deletes puts confirms plain forgets clones"
+        " restores wipes leaves"
+    ).split()
 )
 
 
@@ -931,6 +1012,7 @@ WALKS = (
     walk("crash behind the guard, without a fence", (SLOW, SLOW_NONE), r.Acquire, crashes=1, cuts=1,
          only="crashes B, cuts A"),
     walk("a living holder in the middle of a long on_lose", (SLOW, SLOW), ends=1, downs=1),
+    walk("a process that outlives KILL", TWO_QUICK, fence=("fails",), ends=1, downs=1, leaves=1),
     walk("a supervisor that is killed and back", (SLOW, SLOW), crashes=1, only="crashes A"),
     walk("a machine paused for longer than the lease", TWO_QUICK, pauses=1, only="pauses A"),
     walk("reboot", TWO_QUICK, reboots=1, only="reboots A"),
@@ -965,6 +1047,17 @@ WALKS = (
     walk("a record that an operator deletes", TWO_QUICK, fence=("fails",), deletes=1, cuts=1, only="cuts A"),
     walk("lock-delays that Consul forgets", (FENCE, FENCE), fence=("fails",), forgets=1, cuts=1,
          only="cuts A"),
+    walk("a repair whose answer comes behind the news of it", TWO_QUICK, r.Rewrite, puts=1, ends=1),
+    walk("a reload whose answer comes behind the news of it", (QUICK + NEWER, QUICK), r.Rewrite, reloads=1,
+         ends=1, only="reloads A"),
+    walk("a claim behind a fence, and its end", TWO_QUICK, r.Rewrite, cuts=1, ends=1, only="cuts A"),
+    walk("an old snapshot", TWO_QUICK, ends=1, downs=1, restores=1),
+    walk("an old snapshot, and a boot", TWO_QUICK, reboots=1, restores=1, only="reboots A"),
+    walk("a journal that is lost", TWO_QUICK, crashes=1, wipes=1, restores=1, only="crashes A"),
+    walk("changed over to a fence", (NONE + FENCE, FENCE, NONE + FENCE), downs=2, reloads=2, ends=1),
+    walk("changed over from a fence", (FENCE + NONE, NONE, FENCE), downs=2, reloads=1, ends=1),
+    walk("changed over, crash", (NONE + FENCE, FENCE, NONE), downs=1, crashes=1, reloads=1),
+    walk("changed over and back, crash", (NONE + FENCE, FENCE + NONE), downs=1, crashes=1, reloads=2),
     walk("three nodes", (QUICK, QUICK, QUICK), reboots=1, cuts=1, only="reboots B, cuts A"),
 )
 # fmt: on

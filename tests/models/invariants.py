@@ -21,7 +21,7 @@ from supervisor.core.lock import handover
 from supervisor.core.lock.election import ElectionLock
 from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Stage
-from supervisor.core.machines.tenure import Phase
+from supervisor.core.machines.tenure import PLANNED, Phase
 from supervisor.core.settings import ServiceSettings
 from supervisor.core.watchdog import Device
 
@@ -57,6 +57,7 @@ class Monitor:
     resumed_at: until then time passed without a step.
     verified: the session that a renewal showed last with the requested settings.
     altered: the session that a renewal showed last with other settings.
+    left: whether KILL has left a process of the tenure.
     """
 
     hook: Running | None = None
@@ -81,6 +82,7 @@ class Monitor:
     resumed_at: float = -inf
     verified: str = ""
     altered: str = ""
+    left: bool = False
 
     @property
     def running(self) -> tuple[Running, ...]:
@@ -161,6 +163,10 @@ def _happened(monitor: Monitor, before: Contender, event: e.Event) -> Monitor:
             return replace(monitor, hook=None)
         case e.RunEnded():
             return replace(monitor, run=None)
+        case e.SurvivorsChanged(survivors=survivors):
+            return replace(monitor, left=bool(survivors))
+        case e.RecoverAsked() if before.role is a.Role.STUCK:
+            return replace(monitor, left=False)
         case e.WatchdogTried(device=device, item=item) if item:
             assert monitor.arm is not None, "a watchdog that nobody asked for"
             return replace(monitor, arm=None, armed=not device.why_not)
@@ -500,6 +506,15 @@ def _held_to_its_word(monitor: Monitor, before: Contender, after: Contender, now
         assert now <= _rival_at(monitor, after), "a hook or child of ours in a rival's time"
     if tenure is not None and tenure.phase is Phase.HOLDING:
         monitor = replace(monitor, owed=True)
+    former = before.tenure
+    is_planned = former is not None and former.reason in PLANNED
+    if tenure is not None and tenure.phase is Phase.STOPPING and monitor.left and not acts:
+        assert tenure.reason in PLANNED and after.has_lock, "a loss waits for a process"
+        assert now < monitor.contact_at + after.lease.room_s, "on_lose waits for a process in silence"
+    if former is not None and tenure is None and monitor.left:
+        assert after.settings.fence is None and after.settings.watchdog is None, "a guard ended too soon"
+        kept = is_planned and former.taken_at is None and not after.session.dead
+        assert not kept, "released beside a process that KILL has not ended"
     if tenure is None:
         if before.tenure is not None:
             assert not _lose_is_due(monitor, after), "a tenure ended without its on_lose"
@@ -507,6 +522,7 @@ def _held_to_its_word(monitor: Monitor, before: Contender, after: Contender, now
         monitor = replace(
             monitor, owed=False, lose_began=False, contact_at=-inf, exposed=False, create_index=0, armed=False
         )
+        monitor = replace(monitor, left=False)
     if monitor.written[0] not in ("", after.session.id):
         monitor = replace(monitor, written=("", 0))
     return monitor
@@ -534,6 +550,8 @@ def _matches(monitor: Monitor, after: Contender) -> None:
     blocks = [isinstance(request, r.WatchTenure) and request.index > 0 for request in monitor.pending]
     named = [(type(request), getattr(request, "session", "")) for request in monitor.pending]
     kinds = [(*kind, blocking) for kind, blocking in zip(named, blocks, strict=True)]
+    if isinstance(session.write.pending, r.WatchTenure) and isinstance(lock.details.pending, r.WatchTenure):
+        kinds.remove((r.WatchTenure, "", False))  # the session looks before its first try, and as it ends
     assert len(kinds) == len(set(kinds)), f"two exchanges of one kind at once: {kinds}"
     hook = monitor.hook.started if monitor.hook is not None else None
     run = monitor.run.started if monitor.run is not None else None

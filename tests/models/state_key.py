@@ -201,7 +201,7 @@ def _guarded_since(at: float, owner: Guard, naming: Naming) -> float:
 
 def _looked_at(at: float, owner: Guard, naming: Naming) -> tuple[float, bool]:
     """Return the time of the newest look at the record, and whether the fence awaits another one."""
-    return _guarded_since(at, owner, naming), owner.awaits_look(naming.settings.fence)
+    return _guarded_since(at, owner, naming), owner.awaits_look
 
 
 def _known(value: int, owner: Any, naming: Naming) -> int | None:
@@ -218,7 +218,8 @@ _ALIKE: dict[How, dict[type, str]] = {
         Contender: "place lease spread altered",
         TenureRecord: "token",
         Guard: "here",
-        semaphore.SemaphoreLock: "limit prune_delay_s idle_wakes",
+        keys.ElectionLock: "holder_seen_at",
+        semaphore.SemaphoreLock: "limit prune_delay_s idle_wakes holder_seen_at",
         SlotsView: "index",
         LockKey: "create_index",
         ContenderKey: "lock_index",
@@ -233,7 +234,7 @@ _ALIKE: dict[How, dict[type, str]] = {
     },
     _settings: {Contender: "settings next_settings"},
     _due: {
-        Contender: "retry_settings_at rejoin_at rests_until paused_until",
+        Contender: "retry_settings_at rejoin_at rests_until paused_until stays_until",
         keys.ElectionLock: "paused_until",
         Session: "look_at",
         Lane: "due_at",
@@ -252,7 +253,7 @@ _ALIKE: dict[How, dict[type, str]] = {
         Tenure: "session",
         Record: "session",
     },
-    _guarded_since: {Guard: "lost_at stopping_at free_at"},
+    _guarded_since: {Guard: "lost_at stopping_at free_at shot_due_at"},
     _exact_due: {
         keys.ElectionLock: "try_at",
         semaphore.SemaphoreLock: "try_at paused_until",
@@ -298,6 +299,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Tenure, "repair_at"): lambda at, _, naming: min(naming.due(at), REPAIR_SEEN_S),
     (Tenure, "fresh_since"): lambda at, _, naming: naming.age(at, naming.lease.fresh_s),
     (Record, "pause_ends_at"): lambda at, _, naming: at is not None,
+    (Record, "stays_until"): lambda at, _, naming: at is not None,
     (Tenure, "held_at"): lambda at, _, naming: at is not None,
     (Guard, "seen_at"): _looked_at,
     (a.StartHook, "hook"): lambda hook, _, naming: hook.name,

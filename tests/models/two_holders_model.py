@@ -31,6 +31,7 @@ from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hinted_session
+from supervisor.core.machines.tenure import ORDERED
 from supervisor.core.settings import ElectionSettings, Watchdog
 from supervisor.core.watchdog import Device
 from tests.models.search import Link, Moves, Used, Walked, one_more, print_table, search
@@ -40,6 +41,7 @@ from tests.models.words import line, short
 from tests.support.watchdog import FakeKernel
 
 RIVAL = "rival"
+OUTLIVED = e.SurvivorsChanged("n", "KILL has not ended app (7)")
 NAMES = ("s0", "s1", "s2", "s3", "s4")  # used again when nothing knows them any more
 DEVICE = Watchdog("/dev/watchdog", 4.0)
 WRITES = (r.Acquire, r.Release, r.DestroySession, r.Rewrite)
@@ -66,6 +68,7 @@ class RivalWalk:
         takes: the rival takes the key; the last time it keeps the key.
         stalls: our process stands still for a second.
         fails: the watchdog cannot be fed.
+        leaves: a process that is killed goes on; without a watchdog the walk has no loss but a planned one.
     """
 
     name: str
@@ -109,6 +112,7 @@ class World:
     fires_at: when the watchdog resets the machine. None: it does not run.
     stood: whether our process has stood still since its last step.
     reset: whether the machine was reset, which ends our part.
+    left: whether a process that KILL has not ended still acts.
     """
 
     contender: Contender | None
@@ -133,6 +137,7 @@ class World:
     fires_at: float | None = None
     stood: bool = False
     reset: bool = False
+    left: bool = False
 
     def key(self, settings: ElectionSettings) -> Key:
         """Return a key that is equal for two worlds that no event can make differ."""
@@ -157,7 +162,7 @@ class World:
             self.hook and (self.hook[0].context.event, max(self.hook[1] - self.now, 0.0)),
             self.run and max(self.run[1] - self.now, 0.0),
             (self.acts, max(self.acts_until - self.now, 0.0), self.owed, self.used, self.hint),
-            (self.device and (self.device.state, self.device.why_not), self.stood, self.reset),
+            (self.device and (self.device.state, self.device.why_not), self.stood, self.reset, self.left),
             self.fires_at and self.fires_at - self.now,
             (self.recorded and self.recorded.value, self.value, record.leader),
         )
@@ -246,7 +251,7 @@ class _BesideARival:
         if later.fires_at is None or later.now < later.fires_at:
             return later
         dead = self._crashed(later)
-        return replace(dead, hook=None, acts=False, reset=True, fires_at=None)
+        return replace(dead, hook=None, acts=False, left=False, reset=True, fires_at=None)
 
     def _consul(self, world: World) -> Moves[World]:
         for write in world.late:
@@ -269,11 +274,15 @@ class _BesideARival:
         settings, record = self.walk.file(dict(world.used).get("files", 0)), world.record
         in_time = world.now < world.acts_until
         quiet = replace(world, hook=None, run=None, acts_until=inf if in_time else world.acts_until)
+        first: e.Event = OUTLIVED if world.left else e.Tick()
         fresh = new_contender(
             settings, spread=0.0, instance="i", record=record, recorded=world.recorded, now=world.now
         )
-        for told, moved in self._turn(replace(quiet, contender=fresh), e.Tick()):
+        for told, moved in self._turn(replace(quiet, contender=fresh), first):
             yield f"restart, {told}", moved
+        if world.hook is not None and (killed := self._use(quiet, "leaves")) is not None:
+            for told, moved in self._turn(replace(killed, contender=fresh, left=True), OUTLIVED):
+                yield f"restart, {told}", moved
         if self.walk.departs and record.step is not a.Point.NONE:
             assert world.recorded is not None
             left = new_contender(world.recorded, spread=0.0, instance="i", record=record, now=world.now)
@@ -308,6 +317,7 @@ class _BesideARival:
                 yield from self._turn(world, e.HookEnded(world.hook[0], ok))
         if world.run is not None:
             yield from self._turn(world, e.RunEnded(world.run[0]))
+        yield from self._outlived(world)
         if (stopped := self._use(world, "stop")) is not None:
             yield from self._turn(stopped, e.StopAsked())
         changed = self._use(world, "files")
@@ -319,6 +329,25 @@ class _BesideARival:
                 yield from self._turn(asked, e.StepDownAsked("n", 1.0, target))
         if (dying := self._use(world, "crashes")) is not None:
             yield "crash", self._crashed(dying)
+
+    def _outlived(self, world: World) -> Moves[World]:
+        """End a process that KILL had not ended, or let one be left by what ends now."""
+        if world.left:
+            gone = replace(world, left=False, acts=world.acts and bool(world.owed))
+            yield from self._turn(gone, e.SurvivorsChanged("n", ""))
+        ends: list[e.Event] = [] if world.hook is None else [e.HookEnded(world.hook[0], ok=False)]
+        ends += [] if world.run is None else [e.RunEnded(world.run[0])]
+        leaving, tenure = self._use(world, "leaves"), world.contender and world.contender.tenure
+        if self.walk.settings.watchdog is None and (tenure is None or tenure.reason not in ORDERED):
+            leaving = None
+        for end in ends if leaving is not None else ():
+            assert leaving is not None
+            for told, moved in self._turn(replace(leaving, left=True), OUTLIVED):
+                if moved.contender is None:
+                    yield told, moved
+                    continue
+                for more, after in self._turn(moved, end):
+                    yield f"{told}; {more}", after
 
     def _bound(self, world: World) -> float:
         """Return the latest time to which the clock may go, because something must happen by then."""
@@ -387,7 +416,8 @@ class _BesideARival:
                 for more, moved in self._answered_at_once(world, asked[0], asked[1:]):
                     yield f"{told}; {more}", moved
             elif election is None or election.role is a.Role.STOPPED:
-                yield told, replace(self._crashed(world), acts_until=world.now)
+                outlived = world.left and world.fires_at is not None
+                yield told, replace(self._crashed(world), acts_until=inf if outlived else world.now)
             else:
                 yield told, world
 
@@ -487,7 +517,7 @@ class _BesideARival:
                 ended = replace(world, hook=None)
                 guarded = world.contender is not None and _is_guarded(world.contender)
                 last = last and (event.ok or not guarded)
-                return replace(ended, acts=False, owed="") if last else ended
+                return replace(ended, acts=world.left, owed="") if last else ended
             case e.RunEnded():
                 return replace(world, run=None)
         return world
@@ -578,7 +608,7 @@ def _without_idle_writes(world: World) -> World:
 # --- walks -----------------------------------------------------------------------------------------
 
 
-FAULTS = frozenset("losses ends crashes refusals stop files alters hands takes stalls fails".split())
+FAULTS = frozenset("losses ends crashes refusals stop files alters hands takes stalls fails leaves".split())
 
 
 def walk(name: str, *slow: type, departs: bool = False, hangs: bool = False, **more: Any) -> RivalWalk:
@@ -599,6 +629,9 @@ WALKS = (
     walk("watchdog that fails", **GUARDED, fails=2, ends=1),
     walk("watchdog removed from the file", **GUARDED, files=2, crashes=1, ends=1),
     walk("watchdog, handing over", r.Release, **GUARDED, losses=1, hands=1, stalls=3),
+    walk("watchdog, a process that outlives KILL", **GUARDED, leaves=1, ends=1, stop=True),
+    walk("watchdog, silence, a process that outlives KILL", r.ReadKey, **GUARDED, leaves=1, losses=2),
+    walk("a process that outlives KILL", leaves=1, stop=True, hands=1, run=RUN),
     walk("sessions end", ends=2, stop=True),
     walk("altered sessions", ends=1, crashes=1, alters=1),
     walk("altered sessions, late acquire", r.Acquire, losses=1, ends=1, alters=1),
@@ -625,6 +658,7 @@ WALKS = (
     walk("another file, crash, gone from it", crashes=1, files=1, departs=True),
 )
 LONG = (
+    walk("long: watchdog, crash, a process that outlives KILL", **GUARDED, leaves=1, crashes=1, ends=1),
     walk("long: late writes", r.Acquire, r.Release, r.DestroySession, losses=2, ends=1, takes=2),
     walk("long: writes, crash", r.Acquire, r.Release, r.DestroySession, losses=1, crashes=1, stop=True),
     walk("long: reads, crash", r.ReadKey, losses=1, ends=1, crashes=1),

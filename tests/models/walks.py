@@ -80,7 +80,7 @@ HOOKS: dict[str, Any] = {"on_acquire": UP, "on_lose": DOWN}
 CHECK = CandidateCheck(hook("check"), interval_s=2.0, rise=2, fall=2)
 MAINTENANCE = CandidateCheck(None, interval_s=2.0, maintenance=True)
 SERVICE = ServiceSettings("id", "leader")
-SERVICE_REQUESTS = (r.ReadService, r.RegisterService, r.PassService, r.DeregisterService)
+SERVICE_REQUESTS = (r.ReadService, r.RegisterService, r.PassService, r.FailService, r.DeregisterService)
 WATCHDOG = Watchdog("/dev/watchdog", 4.0)
 FENCE = Fence(hook("fence", retries=1), target="here", after_s=1.0, exclusive=True)
 RUN = Run(Command(("true",)), stop_timeout_s=1.0)
@@ -197,7 +197,9 @@ WALKS = (
     walk("service", *SERVICE_REQUESTS, service=SERVICE, stop=False,
          shows=(*SERVICE_REQUESTS[:3], o.Instance, a.NoticeChanged)),
     walk("service, losing", r.RegisterService, r.DeregisterService, e.StepDownAsked, **HOOKS,
-         service=SERVICE, stop=False, shows=(r.DeregisterService,)),
+         service=SERVICE, stop=False, shows=(r.FailService, r.DeregisterService)),
+    walk("service, servers", r.FailService, r.FindService, e.StepDownAsked, service=SERVICE, stop=False,
+         shows=(r.FindService, a.NoticeChanged)),
     walk("service, adoption", r.ReadService, on_lose=DOWN, service=SERVICE, stop=False,
          record=left(a.Point.HOLDING)),
     walk("check, reads", r.ReadKey, **HOOKS, run=RUN, candidate_check=CHECK),
@@ -226,6 +228,14 @@ WALKS = (
          record=left(a.Point.HOLDING, owes=True)),
     walk("fence, hooks after a crash", r.ReadKey, a.StartHook, **HOOKS, fence=FENCE,
          record=left(a.Point.HOLDING, owes=True)),
+    walk("a process that outlives KILL", e.SurvivorsChanged, a.StartHook, e.RecoverAsked, **HOOKS, run=RUN,
+         shows=(e.SurvivorsChanged, (Phase.LOST, Phase.STUCK))),
+    walk("a process that outlives KILL, reads", e.SurvivorsChanged, r.ReadKey, **HOOKS, run=RUN),
+    walk("a process that outlives KILL, renewals", e.SurvivorsChanged, r.RenewSession, **HOOKS, run=RUN),
+    walk("a process that outlives KILL, watchdog", e.SurvivorsChanged, r.ReadKey, e.ItemRemoved, **HOOKS,
+         watchdog=WATCHDOG, stop=False),
+    walk("a process that outlives KILL, fence", e.SurvivorsChanged, r.ReadKey, r.MarkTenure, **HOOKS,
+         fence=FENCE),
     walk("everything", *EVERYTHING, **ALL_HOOKS, steps_max=5),
     walk("everything as holder", *EVERYTHING, **ALL_HOOKS, steps_max=4, as_holder=True),
 )

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,9 +12,18 @@ from pathlib import Path
 import pytest
 
 from supervisor.adapters.hooks.abandoned import VARIABLE, Group, find_abandoned, kill_abandoned, started_at
+from supervisor.adapters.hooks.group import members, runs
+from supervisor.adapters.journal import Journal
+from supervisor.config import Config, ConsulSettings, LogSettings
+from supervisor.core.actions import Point, Reason, Record, WriteRecord
+from supervisor.daemon.records import Records
+from supervisor.reporting.telemetry.history import History
 from tests.support.captured import captured
+from tests.support.hung import needs_root, stuck
+from tests.support.log_written import Written
 from tests.support.patience import PATIENCE_S
-from tests.support.supervisor import until
+from tests.support.supervisor import processes_of, until
+from tests.unit.core.play import contender
 
 WITHIN_S = PATIENCE_S
 
@@ -88,6 +98,51 @@ def test_a_process_that_left_the_group_is_recognized_by_its_transition(
     assert left.transition == mark
     assert kill_abandoned([], [mark], within_s=WITHIN_S) == []
     assert find_abandoned([mark]) == ()
+
+
+def test_a_process_lives_on_in_another_thread_than_its_first(
+    children: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """As one does whose other thread waits for a disk: to the kernel its first thread is a zombie."""
+    script = "from ctypes import *; from threading import *; from time import sleep\n"
+    script += "Thread(target=sleep, args=[300]).start(); CDLL(None).pthread_exit(None)"
+    shell = f'touch $READY; exec {sys.executable} -c "{script}"'
+    child, group = begin(children, shell, "", tmp_path)
+    until(lambda: ") Z " in Path(f"/proc/{child.pid}/stat").read_text(), "its first thread ends")
+    assert runs(child.pid) and [pid for _, pid in members([child.pid])[child.pid]] == [str(child.pid)]
+    assert kill_abandoned([group], [], within_s=WITHIN_S) == []
+    assert gone(child)
+
+
+@needs_root
+@pytest.mark.parametrize("leader_lives", [True, False])
+async def test_a_group_stays_on_record_without_the_leader_while_a_process_of_it_lives(
+    children: list[subprocess.Popen[bytes]], unique: str, tmp_path: Path, leader_lives: bool
+) -> None:
+    """Its leader is reaped before KILL or just after it, as process 1 does."""
+    far = tmp_path / "far"
+    far.mkdir()
+    journal, session = Journal(str(tmp_path), ConsulSettings("")), f"{unique}-{leader_lives}"
+    record = Record(Point.HOLDING, "k", session, 7, 3, 1, 0.0)
+    assert journal.write(WriteRecord("n", record, contender())) == ""
+    with stuck(far):
+        script = f"touch $READY; cat {far}/file; exit"
+        shell, group = begin(children, script, f"{session}-acquire", tmp_path)
+        until(lambda: len(processes_of(str(far / "file"))) == 2, "the shell has begun its program")
+        journal.group_began("n", group)
+        journal.close()
+        if not leader_lives:
+            shell.kill()
+        reaps = threading.Thread(target=shell.wait)
+        reaps.start()
+        if not leader_lives:
+            reaps.join()
+        config = Config(ConsulSettings(""), LogSettings(), (), str(tmp_path))
+        records = Records(config, Written().log, History(float, float), {})
+        records.start((), 10.0, Reason.CONFIG_CHANGED)
+        reaps.join()
+        await records.close()
+        assert list(records.groups) == [group.pgid]
 
 
 def test_the_daemon_and_its_parent_are_never_ended(tmp_path: Path, mark: str) -> None:

@@ -451,6 +451,47 @@ async def test_the_socket_of_a_successor_is_not_removed(folder: Path) -> None:
     assert not path.exists()
 
 
+async def test_a_socket_elsewhere_is_linked_from_where_commands_look(folder: Path) -> None:
+    """The link is that of the daemon that was started last, and each removes only its own."""
+    link, a, b = folder / "run" / "control.sock", folder / "a.sock", folder / "b.sock"
+    first, second = linked(a, link), linked(b, link)
+    await first.open()
+    assert (await spoken(connected(link), "/v1/pause/app"))[0] == 200
+    await second.open()
+    await first.close()
+    assert link.readlink() == b and not a.exists()
+    await second.close()
+    assert not link.is_symlink()
+
+
+async def test_a_daemon_at_the_usual_socket_takes_a_link_over_and_keeps_it(folder: Path) -> None:
+    usual = folder / "control.sock"
+    usual.symlink_to(folder / "killed.sock")
+    first, second = linked(usual, usual), linked(folder / "b.sock", usual)
+    await first.open()
+    await second.open()
+    assert usual.is_socket() and not usual.is_symlink()
+    await second.close()
+    assert (await spoken(connected(usual), "/v1/pause/app"))[0] == 200
+    await first.close()
+    assert not usual.exists()
+
+
+async def test_a_daemon_that_cannot_start_beside_another_leaves_its_link(folder: Path) -> None:
+    link, path = folder / "control.sock", folder / "a.sock"
+    first, second = linked(path, link), linked(path, link)
+    await first.open()
+    with pytest.raises(ControlError, match="another consul-supervisor answers"):
+        await second.open()
+    await second.close()
+    assert link.readlink() == path
+    await first.close()
+
+
+def linked(path: Path, link: Path) -> Control:
+    return of_settings(ControlSettings(str(path), link=str(link)), Standin(), [])
+
+
 def tried(settings: ControlSettings) -> list[str]:
     """Return the warnings of a daemon with these settings. Raises ControlError."""
     warnings: list[str] = []

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from supervisor.rehearsal.drill.promises import TOO_BUSY
+from supervisor.rehearsal.drill.rehearsal import NOT_HELD
 from tests.support.captured import captured
 from tests.support.examples import CONFIGURATIONS, VARIABLES
 from tests.support.supervisor import PATIENCE_S, command, left_behind, until
@@ -104,8 +106,8 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, **VARIABLES, "TMPDIR": str(folder)}
 
 
-def drill(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return captured([*COMMAND, *map(str, arguments)], env=environment(folder), timeout=WITHIN_S)
+def drill(folder: Path, *arguments: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
+    return captured([*COMMAND, *map(str, arguments)], env=environment(folder) | environ, timeout=WITHIN_S)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -160,6 +162,32 @@ def test_each_example_keeps_its_promises(path: Path, folder: Path) -> None:
 def test_rare_settings_keep_their_promises(text: str, folder: Path, tmp_path: Path) -> None:
     done = drill(folder, written(tmp_path, text), *FAST)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert left_behind(folder) == []
+
+
+def slow(tmp_path: Path, script: str) -> dict[str, str]:
+    """Return variables by which each supervisor of a drill starts behind this script."""
+    (tmp_path / "setpriv").write_text(f'#!/bin/sh\n{script}\nexec /usr/bin/setpriv "$@"\n')
+    (tmp_path / "setpriv").chmod(0o755)
+    return {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+
+@pytest.mark.long
+def test_supervisors_that_start_slowly_break_no_promise(folder: Path, tmp_path: Path) -> None:
+    """The first three; the other starts are as quick as ever."""
+    counted = f"echo >>{tmp_path}/starts; [ $(wc -l <{tmp_path}/starts) -gt 3 ] || sleep 17"
+    done = drill(folder, written(tmp_path, RARE["fence"]), *FAST, **slow(tmp_path, counted))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_a_machine_on_which_no_supervisor_starts_says_nothing_about_the_file(
+    folder: Path, tmp_path: Path
+) -> None:
+    done = drill(folder, written(tmp_path, RARE["fence"]), *FAST, **slow(tmp_path, "exec sleep 600"))
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.count(f": not played, {TOO_BUSY}\n") == 12
+    assert done.stdout.endswith("\n0 promises: not every play was played\n") and NOT_HELD not in done.stdout
     assert left_behind(folder) == []
 
 

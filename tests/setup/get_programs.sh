@@ -1,6 +1,6 @@
 #!/bin/sh
-# Install the programs of Debian's packages that `make test-programs` runs beside ours: a browser, a load balancer,
-# Prometheus and Alertmanager, shells with their completion, readers of man pages, clocks that are off, Puppet.
+# Install the programs of Debian's packages that `make test-programs` and `make test-page` run beside ours: a browser, a
+# load balancer, Prometheus and Alertmanager, shells with their completion, readers of man pages, clocks that are off, Puppet.
 exec "$(dirname "$0")/have_packages.sh" "these tests" <<END
 /usr/bin/chromium chromium
 /usr/sbin/haproxy haproxy

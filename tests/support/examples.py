@@ -17,8 +17,6 @@ VARIABLES = {
     "SLACK_WEBHOOK_URL": "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
 }
 """Variables that some of the configurations need."""
-WARNED = {"haproxy": ("http.listen",)}
-"""Intended warnings by folder: a load balancer on another machine must reach the listener."""
 
 _ABSENT_HERE = re.compile("cannot start here: |: cannot read /|: cannot open /dev/watchdog: No such")
 

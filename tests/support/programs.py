@@ -22,7 +22,7 @@ BUGGY_DAEMON = """
         def boom():
             raise ValueError({words})
 
-        config = load(Path(sys.argv[1]), {{}}, "here")
+        config = load(Path(sys.argv[1]), os.environ, "here")
         daemon = Daemon(config, "here", os.environ, Log("debug", "json", boottime), load=lambda: None)
         asyncio.get_running_loop().call_later(0.3, boom)
         return await daemon.run()

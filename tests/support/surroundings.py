@@ -9,6 +9,8 @@ import os
 import signal
 from types import FrameType
 
+from supervisor import __version__
+
 UMASK = 0o022
 # Variables that the supervisor, Consul, Python, systemd, make or a shell would use.
 FOREIGN = (
@@ -19,6 +21,8 @@ FOREIGN = (
 )  # fmt: skip
 WANTED = ("PYTHON", "TERMINFO")  # the interpreter for make, and the descriptions of terminals
 OWN = {"LANG": "C.UTF-8", "TERM": "dumb"}
+# What a test builds of this tree has the version of what it runs, whatever has been committed since.
+BUILT = {"SETUPTOOLS_SCM_PRETEND_VERSION": __version__}
 LOOPBACK = "localhost,127.0.0.1,::1"  # every peer of a test; a proxy is for package indexes
 
 
@@ -30,7 +34,7 @@ def make_our_own() -> None:
     for name in tuple(os.environ):
         if name.startswith(FOREIGN) and name not in WANTED:
             del os.environ[name]
-    os.environ.update(OWN, no_proxy=LOOPBACK, NO_PROXY=LOOPBACK)
+    os.environ.update(OWN | BUILT, no_proxy=LOOPBACK, NO_PROXY=LOOPBACK)
 
 
 def catch_what_is_ignored() -> None:

@@ -1,11 +1,10 @@
 """Which node acted when, by the lines that hooks left, and the promises about it. Pure: it knows no product.
 
 A node acts from the first line of on_acquire to the last of on_lose. A node whose supervisor was killed acts
-until its on_lose has ended or its last room is over, whichever comes first. If its process is back within the
-room, or has gone on with the tenure, the death does not count.
+until its on_lose has ended or its last room is over, whichever comes first. If its process has gone on with
+the tenure, the death does not count.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -17,7 +16,6 @@ SCRIPT = Path(__file__).with_name("hook.sh")  # the hook that leaves these lines
 # Lines that the test writes about its own acts.
 KILLED = "killed"
 SHOT = "shot"  # killed with all that it had started, so that nothing of its tenure acts any more
-STARTED = "started"  # the process has said so; on a starved machine that is long after its begin
 NOT_ADOPTED = "crashed"  # the reason of an on_lose for a tenure that was not adopted
 
 
@@ -184,10 +182,7 @@ def _tenure(lines: Sequence[Record], records: Sequence[Record], room_s: float | 
 def _last_of_the_dead(
     first: Record, lines: Sequence[Record], records: Sequence[Record], room_s: float | None, lost_at: float
 ) -> Moment:
-    """Return until when a node may have acted after its death.
-
-    FOR_EVER: no supervisor of the node died, or one is back within the room.
-    """
+    """Return until when a node may have acted after its death. FOR_EVER: no supervisor of the node died."""
     # A tenure whose on_acquire begins has survived all earlier deaths.
     since = max(
         line.at
@@ -202,41 +197,15 @@ def _last_of_the_dead(
         return deaths[0].when
     # An adoption may run no hook, so the tenure may have survived an older death. No contact is later than
     # the newest death, so belief ends one room after it at most.
-    over_at = deaths[-1].at + room_s
-    back = any(record.stage == STARTED and deaths[-1].at <= record.at < over_at for record in of_node)
-    return FOR_EVER if back else Moment(over_at)
+    return Moment(deaths[-1].at + room_s)
 
 
 # --- promises about tenures ----------------------------------------------------------------------
 
 
-def crowds(found: Sequence[Tenure]) -> list[tuple[Tenure, list[Tenure]]]:
-    """List for each tenure which tenures act when it begins, by their tokens; the most act at a begin."""
-    return [
-        (begun, sorted((each for each in found if each.acts_at(begun.begin)), key=lambda each: each.token))
-        for begun in found
-    ]
-
-
 def most_at_once(found: Sequence[Tenure]) -> int:
     """Count how many tenures acted at once at most."""
-    return max((len(acting) for _, acting in crowds(found)), default=0)
-
-
-def beyond_limit(found: Sequence[Tenure], limits: Iterable[tuple[int, int]]) -> list[str]:
-    """List the tenures that took a slot beyond the limit in force at its index.
-
-    An older holder that still acts had a slot then.
-    limits: from which index on which limit counts; the first is from 0 on.
-    """
-    changes, broken = sorted(limits), []
-    for begun, acting in crowds(found):
-        for number, each in enumerate(acting, 1):
-            limit = changes[bisect_left(changes, (each.token, 0)) - 1][1]
-            if number > limit:
-                who = ", ".join(f"{one.node} since {one.token}" for one in acting[:number])
-                broken.append(f"{begun.begin.at:.2f} {number} act and {limit} may: {who}")
-    return broken
+    return max((sum(each.acts_at(begun.begin) for each in found) for begun in found), default=0)
 
 
 def wrong_numbers(found: Sequence[Tenure], limit: int) -> list[str]:

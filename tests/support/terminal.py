@@ -8,9 +8,8 @@ import struct
 import subprocess
 import termios
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Self
 
-from supervisor.commands.cli.display.screen import CLEAR_LINE, HOME
 from tests.support.supervisor import COMMAND, ENVIRON, ROOT, until
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -20,7 +19,6 @@ class Terminal:
     """A program in a terminal of this size.
 
     program: it gets the arguments.
-    before: the attributes of the terminal before the program began.
     text: all that the program wrote and was read so far.
     """
 
@@ -34,8 +32,7 @@ class Terminal:
     ) -> None:
         self._ours, theirs = os.openpty()
         self._theirs = theirs
-        self.resize(columns, rows)
-        self.before = termios.tcgetattr(theirs)
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.text = ""
         # setsid makes this the session's terminal, so that Ctrl-C and resizes become signals
         self.process = subprocess.Popen(
@@ -56,9 +53,6 @@ class Terminal:
         os.close(self._theirs)
         os.close(self._ours)
 
-    def resize(self, columns: int, rows: int) -> None:
-        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
     def type(self, keys: bytes) -> None:
         os.write(self._ours, keys)
 
@@ -66,21 +60,6 @@ class Terminal:
         while select.select([self._ours], [], [], 0)[0]:
             self.text += os.read(self._ours, 1 << 16).decode()
         return self.text
-
-    def frames(self) -> list[str]:
-        """Return the pictures that were drawn; the newest may be incomplete."""
-        return self.read().split(HOME)[1:]
-
-    def picture(self) -> list[str]:
-        """Return the rows of the newest picture, without colours."""
-        rows = COLOURS.sub("", self.frames()[-1]).replace("\x1b[J", "").split("\r\n")
-        return [row.removeprefix(CLEAR_LINE) for row in rows]
-
-    def wait_for(self, text: str, since: int = 0) -> None:
-        until(lambda: text in self.read()[since:], f"{text!r} in {self.text[-2000:]!r}")
-
-    def attributes(self) -> list[Any]:
-        return termios.tcgetattr(self._theirs)
 
     def ended(self) -> int:
         """Wait for the end, read all that was written, and return the exit code."""

@@ -11,6 +11,7 @@ from tests.support.share import share_of
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOWN = [Stage("a", ("core/",)), Stage("b", ("web/", "docs/x.py")), Stage("c", ("d/",)), Stage("d", ("e/",))]
+KNOWN.insert(2, Stage("s", ("page/",), in_turn=False))
 
 
 def chosen(files: set[str], turn: int) -> str:
@@ -20,6 +21,10 @@ def chosen(files: set[str], turn: int) -> str:
 def test_a_change_passes_what_it_touches_and_a_third_of_the_others() -> None:
     assert [chosen({"core/a.py", "docs/x.py"}, turn) for turn in range(4)] == ["abc", "abd", "ab", "abc"]
     assert [chosen(set(), turn) for turn in range(3)] == ["ad", "b", "c"]
+
+
+def test_a_stage_that_is_never_in_turn_is_passed_by_what_touches_it_alone() -> None:
+    assert [chosen({"page/x.html"}, turn) for turn in range(3)] == ["asd", "bs", "sc"]
 
 
 def test_a_change_that_touches_many_stages_passes_their_brief_form() -> None:

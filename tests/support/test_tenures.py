@@ -9,7 +9,6 @@ from tests.support.tenures import (
     KILLED,
     Record,
     Tenure,
-    beyond_limit,
     most_at_once,
     overlaps,
     parse,
@@ -138,11 +137,6 @@ def test_two_that_act_at_once_are_found(lines: str, room_s: float | None) -> Non
     (f"{DIED}; {B}; 31 a lose-end A 7 lease-expired", True),
     (f"{DIED}; 18 a acquire-begin A 7 adopted; {B}", True),
     (f"{DIED}; 18 a acquire-end A 7 acquired; {B}", False),
-    # A node that is back within the room acts until its on_lose has ended.
-    (f"{DIED}; 16.99 a started; {B}; {CRASHED}", True),
-    (f"{DIED}; 17 a started; {B}; {CRASHED}", False),
-    (f"{DIED}; 16.99 c started; {B}; {CRASHED}", False),
-    (f"{DIED}; 16.99 a started; 20 a killed; {B}; {CRASHED}", False),
     # The newest death counts if the tenure survived older ones; an earlier one or another's changes nothing.
     (f"{DIED}; 30 a killed; 34 b acquire-begin B 9; 36 a lose-end A 7 crashed", True),
     (f"{DIED}; 30 a killed; 35.01 b acquire-begin B 9; 36 a lose-end A 7 crashed", False),
@@ -172,26 +166,6 @@ def test_in_a_scene_any_line_of_on_lose_or_a_death_ends_a_tenure(lines: str, ove
 
 
 # --- slots ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("third", "limits", "wrong"),
-    [
-        ("C 12", [(0, 3)], ""),
-        ("C 12", [(0, 2)], "3 act and 2 may: a since 10, b since 11, c since 12"),
-        ("C 21", [(0, 3), (20, 2)], "3 act and 2 may: a since 10, b since 11, c since 21"),
-        ("C 19", [(0, 3), (20, 2)], ""),  # taken before the limit was lowered, which evicts nobody
-        ("C 12", [(0, 1), (11, 3)], "2 act and 1 may: a since 10, b since 11"),
-        ("C 9", [(0, 3), (10, 2), (9, 1)], "3 act and 2 may: c since 9, a since 10, b since 11"),
-    ],
-)
-def test_a_slot_beyond_the_limit_at_its_index_is_reported(
-    third: str, limits: list[tuple[int, int]], wrong: str
-) -> None:
-    text = f"1.00 a acquire-begin A 10\n2.00 b acquire-begin B 11\n3.00 c acquire-begin {third}\n"
-    last = next((each for each in reversed(beyond_limit(found(text), limits))), "")
-    assert last.partition(" ")[2] == wrong
-    assert not beyond_limit(found(f"{text}4.00 a lose-end A 10\n"), [(0, 3)])
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from supervisor.core.requests import Watch
 
 JSON = "application/json"
 RAW = "application/octet-stream"  # the content type of a key's value
+REPEATED_MAX = 2048  # requests and answers of renewals, some 3 KB each, so that a process encodes each once
 
 
 @dataclass(frozen=True, slots=True)

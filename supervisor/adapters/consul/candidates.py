@@ -5,15 +5,18 @@ list names the node whose agent has made each.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from supervisor.adapters.consul.endpoints import READS_SESSIONS
 from supervisor.adapters.consul.members import DEFAULT_NAMES, name_pattern
+from supervisor.adapters.consul.presence import Present
 from supervisor.config.environment import ANY_TEXT
+from supervisor.core.actions import Role
 from supervisor.core.outcomes import ListedSession, SessionsView
 from supervisor.core.settings import ItemSettings
 
 SHOWN_MAX = 20  # candidates in one line for a person
+NO_OTHER = "no other node has a session of this item"
 
 
 class NoTarget(Exception):
@@ -21,30 +24,42 @@ class NoTarget(Exception):
 
 
 def target_of(
-    node: str, settings: ItemSettings, seen: SessionsView, *, ours: str, hostname: str
+    node: str,
+    settings: ItemSettings,
+    seen: SessionsView,
+    present: Collection[Present] | str,
+    holds: tuple[str, ...],
+    hostname: str,
+    whose: str = "the token",
 ) -> ListedSession:
     """Return the session of the only candidate that ``node`` means. Raises NoTarget.
 
     node: the name of a Consul node, the ID of a session, or the name of a host that its session's name
-        contains.
-    ours: the session of this node, which holds.
+        contains, or that its daemon tells the fleet.
+    present: the daemons of the fleet, or why they are not known.
+    holds: the session that holds, and names of its node.
     hostname: the name of this host, which ``session.name`` may contain.
     """
-    holder = next((each for each in seen.sessions if each.id == ours), None)
+    holder = next((each for each in seen.sessions if each.id == holds[0]), None)
     if holder is None:
-        raise NoTarget(f"Consul does not list the sessions; give the token: {READS_SESSIONS}")
-    candidates = candidates_of(settings, seen, ours, hostname)
-    meant = [each for each in candidates if _means(node, each, settings.session.name, hostname)]
+        raise NoTarget(f"Consul does not list the sessions; give {whose}: {READS_SESSIONS}")
+    candidates = candidates_of(settings, seen, holds[0], hostname)
+    known = () if isinstance(present, str) else present
+    told = [(each, each.parts.get(settings.name, ("",))[0]) for each in known]
+    waiting = [each for each, role in told if role == Role.WAITING]
+    hosts = {each.id: [host.name for host in waiting if host.consul_node == each.node] for each in candidates}
+    name = settings.session.name
+    meant = [each for each in candidates if _means(node, each, hosts[each.id], name, hostname)]
     if len(meant) == 1:
         return meant[0]
     if meant:
-        raise NoTarget(f"{node} has {len(meant)} candidates, name a session: {_shown(meant)}")
-    if _is_same(node, holder.node) or node in (ours, hostname):
-        raise NoTarget(f"this node holds it itself; {_there_are(candidates)}")
-    hidden = f"; to see all nodes, give the token: {READS_SESSIONS}"
-    raise NoTarget(
-        f"{node} is no candidate; {_there_are(candidates)}{hidden if seen.filtered or not candidates else ''}"
-    )
+        raise NoTarget(f"{node} has {len(meant)} candidates, name a session: {_shown(meant, hosts)}")
+    there_are = f"there are {_shown(candidates, hosts)}" if candidates else NO_OTHER
+    if _is_one(node, (holder.node, *holds)):
+        raise NoTarget(f"{node} holds it itself; {there_are}")
+    is_now = next((f", it is {role}" for each, role in told if role and _is_one(node, (each.name,))), "")
+    hidden = f"; to see all nodes, give {whose}: {READS_SESSIONS}" if seen.filtered or not candidates else ""
+    raise NoTarget(f"{node} is no candidate{is_now}; {there_are}{hidden}")
 
 
 def candidates_of(
@@ -65,22 +80,19 @@ def _names(settings: ItemSettings, hostname: str) -> re.Pattern[str]:
     return name_pattern(name.replace(hostname, ANY_TEXT)) or exact
 
 
-def _means(node: str, candidate: ListedSession, our_name: str, hostname: str) -> bool:
-    if node == candidate.id or _is_same(node, candidate.node):
+def _means(node: str, candidate: ListedSession, hosts: list[str], our_name: str, hostname: str) -> bool:
+    if _is_one(node, (candidate.id, candidate.node, *hosts)):
         return True
     return bool(hostname) and hostname in our_name and our_name.replace(hostname, node) == candidate.name
 
 
-def _is_same(node: str, other: str) -> bool:
-    """Return whether two names are those of one node, of which Consul ignores the case."""
-    return node.casefold() == other.casefold()
+def _is_one(node: str, names: Iterable[str]) -> bool:
+    """Return whether it is one of these names of a node, of which Consul ignores the case."""
+    return node.casefold() in map(str.casefold, names)
 
 
-def _there_are(candidates: list[ListedSession]) -> str:
-    return f"there are {_shown(candidates)}" if candidates else "no other node has a session of this item"
-
-
-def _shown(candidates: Iterable[ListedSession]) -> str:
-    shown = [f"{each.node} ({each.id})" for each in candidates]
+def _shown(candidates: Iterable[ListedSession], hosts: Mapping[str, Collection[str]]) -> str:
+    names = {each.id: dict.fromkeys((*hosts[each.id], each.node)) for each in candidates}
+    shown = [f"{' or '.join(names)} ({id_})" for id_, names in names.items()]
     more = f" and {len(shown) - SHOWN_MAX} more" if len(shown) > SHOWN_MAX else ""
     return ", ".join(shown[:SHOWN_MAX]) + more

@@ -5,14 +5,14 @@ Nothing here opens a socket, or decides what an outcome means for a tenure. An a
 recognised is ``Unknown``, because a proxy's 404 or a captive portal's 200 must not end or begin a tenure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlencode
 
 import requests
 from requests.auth import HTTPBasicAuth
 
 from supervisor.adapters.consul import permissions, services
-from supervisor.adapters.consul.calls import Call, as_json, get, key_path, put, transaction
+from supervisor.adapters.consul.calls import REPEATED_MAX, Call, as_json, get, key_path, put, transaction
 from supervisor.adapters.consul.endpoints import endpoint_of, outcome_of
 from supervisor.adapters.consul.presence import Present, shown
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, unreadable, why
@@ -22,12 +22,12 @@ from supervisor.adapters.consul.shared.query import ListQuery
 from supervisor.adapters.consul.token import Token
 from supervisor.adapters.transport import KeptRequest
 from supervisor.config import ConsulSettings
+from supervisor.core import requests as to
 from supervisor.core.frozen import replace
-from supervisor.core.outcomes import Denied, Outcome, Unknown
+from supervisor.core.outcomes import Denied, Failed, Outcome, Refused, Unknown
 from supervisor.core.requests import Acquire, ReadKey, Release, RenewSession, Request, ServiceRequest
 
 TOKEN = "X-Consul-Token"
-REPEATED_MAX = 512  # kept requests of some 3 KB; beyond some sixty elections one query reads many keys
 # All that the bytes of a write depend on, but for the index of the free key: the write, and the token.
 _Signature = tuple[Acquire | Release, str | None]
 INDEX = b'"Index":'  # of the first operation of an acquire; within text of a body, its quotes are escaped
@@ -48,8 +48,9 @@ class Codec:
         self._within = {name: value for name, value in within.items() if value is not None}
         self._template = requests.Request("GET", base_url, auth=_authorization(settings)).prepare()
         self._ahead: dict[str, tuple[_Signature, KeptRequest]] = {}
+        self._node = ""  # of the agent, by the session that was renewed last
         self._registered: dict[str, str | None] = {}  # see ``services.by_token``
-        self._repeated: dict[tuple[type[Request], str, str | None], KeptRequest] = {}
+        self._repeated: dict[tuple[type, str, str | None], KeptRequest] = {}
 
     def prepare(self, action: Acquire | Release) -> KeptRequest:
         """Encode a write ahead, at most one of each item. ``encode`` returns it for an equal write."""
@@ -65,18 +66,18 @@ class Codec:
             if signature == self._signature(action):
                 return _with_index(request, action.index) if isinstance(action, Acquire) else request
         if isinstance(action, ReadKey | RenewSession):
-            return self._encode_repeated(action)
+            what = action.key if isinstance(action, ReadKey) else action.session
+            return self._kept(type(action), what, lambda: self._encode(action))
         return self._encode(action)
 
-    def _encode_repeated(self, action: ReadKey | RenewSession) -> requests.PreparedRequest:
-        """Return the kept request for this action, because a holder sends equal requests again and again."""
-        what = action.key if isinstance(action, ReadKey) else action.session
-        kept = (type(action), what, self._token.value())
+    def _kept(self, kind: type, what: str, encoded: Callable[[], requests.PreparedRequest]) -> KeptRequest:
+        """Return the kept request of this kind, because a holder sends equal requests again and again."""
+        kept = (kind, what, self._token.value())
         request = self._repeated.get(kept)
         if request is None:
             if len(self._repeated) >= REPEATED_MAX:
                 self._repeated.clear()
-            request = self._repeated[kept] = KeptRequest.of(self._encode(action))
+            request = self._repeated[kept] = KeptRequest.of(encoded())
         return request
 
     def question(self, path: str, body: object | None = None) -> requests.PreparedRequest:
@@ -88,9 +89,13 @@ class Codec:
         return self._request(transaction(operations))
 
     def encode_list(self, query: ListQuery) -> requests.PreparedRequest:
-        waits = {"index": str(query.index), "wait": f"{query.wait_s:g}s"} if query.index is not None else {}
-        parameters = {"recurse": "", **waits, **({"consistent": ""} if query.consistent else {})}
-        return self._request(get(key_path(query.prefix), parameters))
+        def listed(waits: Mapping[str, str]) -> requests.PreparedRequest:
+            consistent = {"consistent": ""} if query.consistent else {}
+            return self._request(get(key_path(query.prefix), {"recurse": "", **waits, **consistent}))
+
+        if query.index is None:  # a holder's read, again and again
+            return self._kept(ListQuery, f"{query.consistent} {query.prefix}", lambda: listed({}))
+        return listed({"index": str(query.index), "wait": f"{query.wait_s:g}s"})
 
     def decode_list(self, query: ListQuery, response: requests.Response) -> Listing | Unknown | Denied | None:
         """Return the list, or why there is none. None: Consul refuses the list, and may answer for one key.
@@ -125,6 +130,7 @@ class Codec:
     def decode(self, action: Request, response: requests.Response) -> Outcome:
         """Return the outcome of this answer. Never raises, even for a malformed answer."""
         outcome = outcome_of(action, response)
+        self._node = getattr(outcome, "node", None) or self._node
         if isinstance(action, ServiceRequest):
             sent = response.request.headers.get(TOKEN)
             outcome = services.by_token(self._registered, action, outcome, sent)
@@ -132,6 +138,8 @@ class Codec:
             words = outcome.why
             rule = endpoint_of(action).rule(action)
             return Denied(permissions.explain(words, self._token.called, rule), words)
+        if isinstance(outcome, Refused | Failed) and (remedy := permissions.agent_remedy(outcome.why)):
+            return type(outcome)(f"{outcome.why}: {remedy}")
         return outcome
 
     def _signature(self, action: Acquire | Release) -> _Signature:
@@ -140,6 +148,8 @@ class Codec:
         return replace(action, at=0.0, timeout_s=0.0), self._token.value()
 
     def _encode(self, action: Request) -> requests.PreparedRequest:
+        if isinstance(action, to.FindService):
+            action = replace(action, node=self._node)
         return self._request(endpoint_of(action).encode(action))
 
     def _request(self, call: Call) -> requests.PreparedRequest:
@@ -147,7 +157,9 @@ class Codec:
         scope, body = self._scope, call.body
         if call.operations:
             scope = self._transaction_scope
-            body = as_json([{"KV": {**operation, **self._within}} for operation in call.operations])
+            placed = [{**operation, **self._within} for operation in call.operations]
+            reads = [{"Check": {"Verb": "get", "Check": each}} for each in placed if "CheckID" in each]
+            body = as_json(reads or [{"KV": each} for each in placed])
         parameters = urlencode({**scope, **call.query})
         request.method = call.method
         request.url = f"{self._base_url}/v1/{call.path}" + (f"?{parameters}" if parameters else "")

@@ -102,7 +102,7 @@ def _reads_key(request: to.ReadKey | to.WatchKey) -> str:
 
 
 def _reads_prefix(request: to.ReadKey | to.ReadSlots | to.WatchSlots) -> str:
-    return f'{_rule("key_prefix", f"{request.prefix}/", "read")} ("write" to contend)'
+    return f'{_rule("key_prefix", f"{request.prefix}/", "list")} ("write" to contend)'
 
 
 def _writes_prefix(request: to.JoinSemaphore | to.TakeSlot | to.LeaveSemaphore) -> str:
@@ -125,6 +125,7 @@ _SLOT = {200: slots.slot_written, 400: keys.refused, 409: slots.not_written}
 _RECORD = {200: slots.written, 400: keys.refused, 409: slots.not_written}
 _KEY = {200: keys.shown, 404: keys.absent}
 _SLOTS = {200: slots.shown, 404: slots.shown}
+_FOUND = dict.fromkeys((200, 400, 409), services.found)
 _OF_FLEET = {200: fleet_requests.written, 400: keys.refused, 413: keys.refused}
 
 
@@ -179,6 +180,8 @@ ENDPOINTS: Mapping[type[to.Request], ApiEndpoint] = {
     ),
     to.PassService: ApiEndpoint("write", *_service(put, "check/pass/service:", services.done)),
     to.DeregisterService: ApiEndpoint("write", *_service(put, "service/deregister/", services.done)),
+    to.FailService: ApiEndpoint("write", *_service(put, "check/fail/service:", services.done)),
+    to.FindService: ApiEndpoint("read", services.find, _FOUND, _writes_service),
     RegisterPresence: ApiEndpoint(
         "write", presence.register, {200: services.done, 400: keys.refused}, _writes_service
     ),
@@ -225,6 +228,6 @@ ENDPOINTS: Mapping[type[to.Request], ApiEndpoint] = {
     ),
     ReadHistory: ApiEndpoint("read", keys.read, _KEY, _writes_history),
     WriteHistory: ApiEndpoint("write", fleet_requests.write, _OF_FLEET, _writes_history),
-    ReadOrder: ApiEndpoint("read", keys.read, _KEY, _orders("read")),
+    ReadOrder: ApiEndpoint("read", keys.read, _KEY, _orders("list")),
     WriteOrder: ApiEndpoint("write", fleet_requests.write, _OF_FLEET, _orders("write")),
 }

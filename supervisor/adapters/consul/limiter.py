@@ -9,7 +9,7 @@ class Limiter:
 
     def __init__(self, at_most: int) -> None:
         self._left = at_most
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[bool]] = deque()
 
     def try_acquire(self) -> bool:
         """Take a permit without waiting; return False if none is free or other callers wait for one."""
@@ -22,30 +22,31 @@ class Limiter:
         """Wait for a permit; return False if there was none within ``timeout_s``."""
         if self.try_acquire():
             return True
-        permit = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        permit: asyncio.Future[bool] = loop.create_future()
         self._waiting.append(permit)
+        expiry = loop.call_later(timeout_s, self._give_up, permit)
         try:
-            async with asyncio.timeout(timeout_s):
-                await permit
-        except TimeoutError:
-            self._give_up(permit)
-            return False
+            return await permit
         except asyncio.CancelledError:
+            if not permit.cancelled() and permit.result():
+                self.release()  # the permit came just before
             self._give_up(permit)
             raise
-        return True
+        finally:
+            expiry.cancel()
 
-    def _give_up(self, permit: "asyncio.Future[None]") -> None:
+    def _give_up(self, permit: "asyncio.Future[bool]") -> None:
         if permit in self._waiting:
             self._waiting.remove(permit)
-        elif not permit.cancelled():
-            self.release()  # the permit came just as the time ran out
+            if not permit.done():
+                permit.set_result(False)
 
     def release(self) -> None:
         """Give a permit back. The first caller that waits gets it."""
         while self._waiting:
             permit = self._waiting.popleft()
             if not permit.done():
-                permit.set_result(None)
+                permit.set_result(True)
                 return
         self._left += 1

@@ -14,7 +14,7 @@ from supervisor.adapters.consul.presence import LEFT_OUT, MANUAL, Present
 from supervisor.adapters.consul.query import NotReadable, OneOffClient
 from supervisor.config import ConsulSettings
 from supervisor.config.environment import ANY_TEXT
-from supervisor.config.formats.json_values import holder_node
+from supervisor.config.formats.json_values import holder_name
 from supervisor.core.actions import Role
 from supervisor.core.lease import LOCK_DELAY_MAX_S
 from supervisor.core.outcomes import KeyView, ListedSession, SessionsView, SlotsView, View
@@ -47,8 +47,8 @@ class Member:
 
     @property
     def node(self) -> str:
-        """The node's own name, which is ``Node`` of a value in JSON. Blank: there is none."""
-        return holder_node(self.value)[:NODE_CHARS_MAX]
+        """The node's own name, as its value has it. Blank: the value has none."""
+        return holder_name(self.value)[:NODE_CHARS_MAX]
 
     @property
     def consul_node(self) -> str:
@@ -279,8 +279,8 @@ def name_pattern(name: str) -> re.Pattern[str] | None:
     return re.compile(".*".join(map(re.escape, parts)), re.DOTALL)
 
 
-def supervisor_sessions(cluster: Cluster) -> list[SupervisorSession]:
-    """Return the sessions of supervisors, the oldest first: by a part in an item, or by their name."""
+def supervisor_sessions(cluster: Cluster, former: Collection[str] = ()) -> list[SupervisorSession]:
+    """Return the sessions of supervisors, the oldest first. ``former``: of earlier tenures of this node."""
     parts: dict[str, dict[str, Part]] = {}
     unreadable = {item.settings.name for item in cluster.items if not item.is_readable}
     patterns = {item.settings.name: name_pattern(item.settings.session.name) for item in cluster.items}
@@ -296,22 +296,23 @@ def supervisor_sessions(cluster: Cluster) -> list[SupervisorSession]:
         if named or listed.id in parts or listed.name.startswith(DEFAULT_NAMES):
             is_known = bool(named) and not unreadable.intersection(named)
             found.append(SupervisorSession(listed, parts.get(listed.id, {}), named, is_known))
-    return list(_with_orphans(found))
+    return list(_with_orphans(found, former))
 
 
-def _with_orphans(sessions: Sequence[SupervisorSession]) -> Iterator[SupervisorSession]:
+def _with_orphans(found: Sequence[SupervisorSession], former: Collection[str]) -> Iterator[SupervisorSession]:
     """Yield the sessions, with orphans marked: those that no supervisor uses any more.
 
     A supervisor has one session of a name at a time: the one with a part, else the newest.
     """
     last: dict[tuple[str, str], SupervisorSession] = {}
-    for each in sessions:
+    for each in found:
         group = (each.listed.node, each.listed.name)
-        if not (group in last and last[group].parts) or each.parts:
+        if each.listed.id not in former and (not (group in last and last[group].parts) or each.parts):
             last[group] = each
-    for each in sessions:
-        current = last[each.listed.node, each.listed.name]
-        yield replace(each, is_orphan=each.is_known and not each.parts and current is not each)
+    for each in found:
+        current = last.get((each.listed.node, each.listed.name))
+        unused = each.is_known and not each.parts and current is not each
+        yield replace(each, is_orphan=unused or each.listed.id in former)
 
 
 def consequences(session: SupervisorSession, items: Iterable[Members]) -> list[str]:

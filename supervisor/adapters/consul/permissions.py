@@ -9,6 +9,8 @@ UNKNOWN_TOKEN = "ACL not found"  # Consul's text for a token that was deleted or
 PERMISSION_DENIED = "Permission denied"  # acl/errors.go; newer versions add what the ACL token lacks
 NAMES_PERMISSION = "lacks permission '"  # in Consul's text since 1.12
 _BY_AGENT = {
+    '"ns" - Namespaces are': "remove consul.namespace (or CONSUL_NAMESPACE): this Consul has none",
+    'artition"': "remove consul.partition (or CONSUL_PARTITION): this Consul has none",
     "Access is restricted": "the agent takes writes from some networks only: add the address that this "
     "machine asks from to http_config.allow_write_http_from in the agent's configuration",
     "Endpoint is blocked by agent configuration": "the agent answers nothing below some paths: take what "
@@ -34,5 +36,5 @@ def explain(said: str, token: str, rule: str) -> str:
 
 
 def agent_remedy(said: str) -> str:
-    """Return the remedy when the agent's configuration refuses the request. Blank: another reason."""
+    """Return the remedy when the agent itself refuses the request. Blank: another reason."""
     return next((remedy for words, remedy in _BY_AGENT.items() if words in said), "")

@@ -20,7 +20,7 @@ from supervisor.core.requests import PassService, RegisterService
 
 VALUE_BYTES_MAX = 512  # Consul's own limit of a value in a meta
 PAIRS_MAX = 16  # with items, of Consul's 64 pairs, because each server keeps those of all nodes
-DETAIL_BYTES_MAX = 160  # about one item; `status` of its node has the whole text
+DETAIL_BYTES_MAX = 440  # about one item: with its name it fits into a value; `status` has the whole text
 LEFT_OUT = "left-out"
 MANUAL = (
     "contend is manual"  # what a node tells of an item for which it waits, and which it takes by word alone

@@ -195,7 +195,7 @@ def _left_out(prefix: str) -> str:
 
 
 def _rule(prefix: str) -> str:
-    return f'give the token: key_prefix "{prefix}/" {{ policy = "read" }}'
+    return f'give the token: key_prefix "{prefix}/" {{ policy = "list" }}'
 
 
 def _is_relocked(lock_index: int, then: int | None) -> bool:

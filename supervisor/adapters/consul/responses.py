@@ -1,8 +1,8 @@
 """Typed access to a response. Any function that reads one raises MalformedResponse where it is not Consul's.
 
-A client agent puts ``rpc error making call: `` before a server's error, once for each hop, and newer
-servers put ``apply failed: `` before that. So code must compare a text of Consul only as ``error_text``
-returns it. An operator sees the whole text, as ``why`` returns it.
+A client agent puts ``rpc error making call: `` before a server's error, once for each hop, and newer servers
+put ``apply failed: `` before that, or ``raft apply failed: ``. So code must compare a text of Consul only as
+``error_text`` returns it. An operator sees the whole text, as ``why`` returns it.
 """
 
 import base64
@@ -19,7 +19,7 @@ RATE_LIMIT = "rate limit exceeded"
 CONNECTION_LIMIT = "too many concurrent connections"
 MORE_CONNECTIONS = "raise limits.http_max_conns_per_client in the agent's configuration"
 _JSON = json.JSONDecoder()
-_HOPS = re.compile(r"^(?:(?:rpc error making call|rpc error|apply failed): (?:code = \w+ desc = )?)+")
+_HOPS = re.compile(r"^(?:(?:rpc error(?: making call)?|(?:raft )?apply failed): (?:code = \w+ desc = )?)+")
 
 
 class MalformedResponse(Exception):
@@ -28,8 +28,12 @@ class MalformedResponse(Exception):
 
 def json_of(response: requests.Response, kind: type) -> Any:
     """Return the body, which must be a JSON value of this kind."""
+    return json_in(response.content, kind)
+
+
+def json_in(content: bytes, kind: type) -> Any:
     try:
-        value = _JSON.decode(response.content.decode())
+        value = _JSON.decode(content.decode())
     except (ValueError, RecursionError):
         raise MalformedResponse("no JSON") from None
     if not isinstance(value, kind):

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import requests
 
-from supervisor.adapters.consul.calls import Call, put
+from supervisor.adapters.consul.calls import Call, put, transaction
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, json_of
 from supervisor.core.outcomes import Done, Instance, Outcome
-from supervisor.core.requests import PassService, ReadService, RegisterService, ServiceRequest
+from supervisor.core.requests import FindService, PassService, ReadService, RegisterService, ServiceRequest
 
 OURS = {"managed-by": "consul-supervisor"}
 DEREGISTER_AFTER = "1m"  # the shortest time after which Consul removes an instance that is critical
@@ -54,8 +54,8 @@ def by_token(
 ) -> Outcome:
     """Return the outcome, changed where the instance was not registered with the token of this request.
 
-    An agent tells its servers of an instance with the token of its registration, and answers 200 to a
-    deregistration that they refuse.
+    An agent tells its servers of an instance and of its check with the token of the registration, and answers
+    200 where they refuse it. Since 1.15 it deregisters with its own token.
     registered: by id, the token with which this process has registered the instance last.
     """
     id_ = request.service.id
@@ -67,6 +67,18 @@ def by_token(
         case PassService(), Done() if (id_, token) not in registered.items():
             return Instance.UNKNOWN
     return outcome
+
+
+def find(request: FindService) -> Call:
+    return transaction([{"Node": request.node, "CheckID": f"service:{request.service.id}"}])
+
+
+def found(request: FindService, response: requests.Response) -> Outcome:
+    """Return what the servers have. UNKNOWN: they do not show it to this token."""
+    if response.status_code == 200 and json_of(response, dict).get("Results"):
+        is_critical = b'"Status":"critical"' in response.content.replace(b" ", b"")
+        return Instance.LEFT if is_critical else Instance.NAMED
+    return Instance.ABSENT if "doesn't exist" in error_text(response) else Instance.UNKNOWN
 
 
 def done(request: ServiceRequest, response: requests.Response) -> Outcome:

@@ -3,16 +3,18 @@
 Error texts are those of Consul 1.8.7, as ``responses.error_text`` returns them.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import requests
 
-from supervisor.adapters.consul.calls import Call, put
+from supervisor.adapters.consul.calls import REPEATED_MAX, Call, put
 from supervisor.adapters.consul.responses import (
     MalformedResponse,
     error_text,
     failed,
     is_filtered,
+    json_in,
     json_of,
     number,
     text,
@@ -32,8 +34,10 @@ from supervisor.core.outcomes import (
     SessionsView,
 )
 from supervisor.core.requests import CreateSession, DestroySession, ReadSession, RenewSession, Request
+from supervisor.core.settings import SessionSettings
 
 NAME_CHARS_MAX = 1024  # of a session's name, node and TTL, because any program may have written them
+REPEATED_BYTES_MAX = 2048  # of the answer to a renewal that is kept; Consul's has some 400
 NS_MAX = 2**63  # the largest duration of Go
 NO_PATH = "No path to datacenter"
 _CONFIGURATION_FAULTS = (  # agent/consul/session_endpoint.go, Apply, and agent/structs/errors.go of 1.8.7
@@ -97,10 +101,17 @@ def not_created(request: CreateSession, response: requests.Response) -> Outcome:
 
 def renewed(request: RenewSession, response: requests.Response) -> Outcome:
     """Return whether the session that Consul has renewed has the settings of the request."""
-    sessions = json_of(response, list)
-    if not sessions or text(sessions[0], "ID") != request.session:
+    decoded = _renewed if len(response.content) <= REPEATED_BYTES_MAX else _renewed.__wrapped__
+    return decoded(response.content, request.session, request.asked)
+
+
+@lru_cache(REPEATED_MAX)
+def _renewed(content: bytes, session: str, asked: SessionSettings) -> Outcome:
+    """Decode equal answers once, because a session never changes, and its renewals have no other content."""
+    sessions = json_in(content, list)
+    if not sessions or text(sessions[0], "ID") != session:
         raise MalformedResponse("a renewal of another session")
-    return compare_session(sessions[0], request.asked)
+    return compare_session(sessions[0], asked)
 
 
 def not_renewed(request: RenewSession, response: requests.Response) -> Outcome:

@@ -17,6 +17,7 @@ from supervisor.config import ConsulSettings
 from supervisor.errors import OperatorError
 
 READ_EVERY_S = 1.0  # by a child; a file on a local disk is checked for each request
+OWN = "CONSUL_HTTP_TOKEN"  # of whoever runs a command
 TOKEN_BYTES_MAX = 4096  # a UUID has 36, so a longer file is no token file
 _SENDABLE = re.compile(rb"[\x21-\x7e]+")  # the bytes that a header can carry, without blanks
 
@@ -88,7 +89,9 @@ class Token:
         """The name of the token in errors."""
         if self._path is not None:
             return f"the token in {self._path}"
-        return "the token" if self._value is not None else "the anonymous token, because none is set,"
+        if self._value is None:
+            return "the anonymous token, because none is set,"
+        return f"the token in {OWN if os.environ.get(OWN) == self._value else 'consul.token'}"
 
     def value(self) -> str | None:
         """Return the token as of now. While its file cannot be read, this is the last good token."""

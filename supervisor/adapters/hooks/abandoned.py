@@ -106,7 +106,7 @@ def _processes() -> Iterator[tuple[int, Path, list[str]]]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (pid := int(entry.name)) not in ours:
             fields = stat_of(pid)
-            if fields and fields[0] != "Z":
+            if fields and (fields[0] != "Z" or fields[17] != "1"):  # another thread of it may live
                 yield pid, entry, fields
 
 

@@ -14,7 +14,7 @@ from supervisor.adapters.hooks.output import HookLine, LineBudget, Lines
 from supervisor.adapters.hooks.privileges import Privileges, PrivilegesRefused
 from supervisor.adapters.hooks.shortage import RETRY_PAUSE_S, Spare, is_passing, lacks_descriptors
 from supervisor.adapters.hooks.spawn import keep_descriptors
-from supervisor.adapters.hooks.unkillable import Unkillable
+from supervisor.adapters.hooks.unkillable import Unkillable, owner_of
 from supervisor.adapters.hooks.webhook import Webhooks
 from supervisor.config.formats.templates import Fact
 from supervisor.core.actions import LOSE_SIDE, KillHook, StartHook, StartRun, StopRun
@@ -40,6 +40,8 @@ class Hooks:
         report: Callable[[HookEnded | RunEnded], None],
         log_line: Callable[[HookLine], None],
         spawned: Callable[[Started, int], None] = lambda action, pgid: None,
+        ended: Callable[[int], None] = lambda pgid: None,
+        survive: Callable[[str, str], None] = lambda item, processes: None,
         delayed: Callable[[Started, str], None] = lambda action, why: None,
         environ: Mapping[str, str],
         clock: Callable[[], float],
@@ -60,7 +62,7 @@ class Hooks:
         self._clock = clock  # the core's clock, in seconds
         self._webhooks = Webhooks()
         self._spare = Spare()
-        self._unkillable = Unkillable()
+        self.unkillable = Unkillable(ended, survive)
         # None: the action could not be started, and its end is about to be reported.
         self._under_way: dict[Started, UnderWay] = {}
         self._idle = asyncio.Event()
@@ -133,7 +135,7 @@ class Hooks:
 
         requested_at: the time from which the timeout of the action counts.
         """
-        if self._unkillable.too_many(action):
+        if self.unkillable.too_many(action):
             self._end_soon(action, f"cannot start: {TOO_MANY_LEFT}")
             return
         try:
@@ -272,8 +274,7 @@ class Hooks:
         under_way, code, left = self._under_way.pop(action), None, ""
         if isinstance(under_way, HookProcess):
             code, left = under_way.code, under_way.left
-            if under_way.is_left:
-                self._unkillable.add(action, under_way.pgid)
+            self.unkillable.watch(under_way.pgid, *owner_of(action))
         self._spare.fill()
         if not self._under_way:
             self._idle.set()

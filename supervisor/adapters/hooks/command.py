@@ -79,7 +79,6 @@ class HookProcess:
         self._notes: list[str] = []
         self.code: int | None = None  # the exit status of the leader, negative for a signal. None: not reaped
         self._reported = False
-        self.is_left = False  # whether processes of the group were left when its end was reported
         self.left = ""  # the names of the processes that the leader left running, and that were killed
         self._escalation: asyncio.TimerHandle | None = None
         # Keeps a descriptor free for the pidfd, because a process that cannot be watched must not begin.
@@ -183,7 +182,6 @@ class HookProcess:
     def _ignored_kill(self) -> None:
         """Report the end although processes may be left. The leader is still reaped when it ends."""
         if group.runs(self.pgid):
-            self.is_left = True
             self._notes.append(f"processes of it are left {KILL_GRACE_S:g}s after KILL")
         self._report_end()
 

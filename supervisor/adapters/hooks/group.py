@@ -2,11 +2,11 @@
 
 The kernel shows at once whether a group has any process (kill(2)), but counts dead processes that their
 parent has not reaped yet. Where process 1 reaps late or never (containers), those stay, and only ``/proc``
-shows that they are dead. Reading ``/proc`` takes some 15 us for each process of the machine, so it is read
-seldom.
+shows that they are dead. ``/proc`` lists each process of the machine, so it is read seldom.
 """
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 
 from supervisor.adapters.hooks.output import printable
@@ -50,22 +50,37 @@ def exists(group: int) -> bool:
 
 def runs(group: int) -> bool:
     """Return whether the group has a process that is not dead. Reads all of ``/proc``."""
-    return bool(names(group))
+    return bool(members([group]))
 
 
 def names(group: int) -> list[str]:
     """Return the first NAMES_MAX names of programs that run in the group, without their arguments."""
-    found = {name for entry in os.listdir("/proc") if entry.isdigit() and (name := _name_in(group, entry))}
-    return sorted(found)[:NAMES_MAX]
+    return sorted({name for found in members([group]).values() for name, _ in found})[:NAMES_MAX]
 
 
-def _name_in(group: int, pid: str) -> str:
-    """Return the name of a process of the group. Blank: it is dead, or of another group."""
+def members(groups: Iterable[int]) -> dict[int, list[tuple[str, str]]]:
+    """Return the name and number of each process that is not dead, by group. ``?``: no look is possible."""
+    found: dict[int, list[tuple[str, str]]] = {}
+    existing = {group for group in groups if exists(group)}
+    try:
+        pids = os.listdir("/proc") if existing else []
+    except OSError:  # such as EMFILE, which ends no process
+        return {group: [("?", str(group))] for group in existing}
+    for pid in filter(str.isdigit, pids):
+        with suppress(OSError):  # it has ended since the listing, or is none of ours
+            if (group := os.getpgid(int(pid))) in existing and (name := _name(pid)):
+                found.setdefault(group, []).append((name, pid))
+    return found
+
+
+def _name(pid: str) -> str:
+    """Return the name of a process. Blank: it is dead or gone."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             stat = file.read()
-    except OSError:
-        return ""  # the process has ended since the listing
+    except OSError as error:
+        return "" if isinstance(error, ProcessLookupError | FileNotFoundError) else "?"
     name, _, rest = stat.partition(b"(")[2].rpartition(b")")  # the name may have any bytes
-    state, _, of_group = rest.split()[:3]
-    return printable(name) or "?" if int(of_group) == group and state not in DEAD else ""
+    state, *more = rest.split()
+    is_dead = state in DEAD and more[16] == b"1"  # of several threads another one may live
+    return "" if is_dead else printable(name) or "?"

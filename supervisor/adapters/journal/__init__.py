@@ -16,6 +16,7 @@ here interprets a record.
 """
 
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -23,7 +24,16 @@ from functools import partial
 from pathlib import Path
 
 from supervisor.adapters.hooks.abandoned import Group
-from supervisor.adapters.journal.copies import COMPLETE, SUFFIX, JournalBusy, answers, locked, take_over
+from supervisor.adapters.journal.copies import (
+    COMPLETE,
+    SUFFIX,
+    JournalBusy,
+    answers,
+    id_in,
+    locked,
+    take_over,
+    write_id,
+)
 from supervisor.adapters.journal.format import (
     Recorded,
     UnreadableRecord,
@@ -122,6 +132,17 @@ class Journal:
         """Keep this lock of ``state_dir`` as long as the journal is open."""
         self._locks.append(lock)
         self.is_locked = True
+
+    def id(self, *, anew: bool) -> str:
+        """Return the id of these records, made with the first of them. Blank: it cannot be kept.
+
+        anew: make another one, because a record is damaged.
+        """
+        try:
+            known = "" if anew else id_in(self._folder, moved=False)
+            return known or write_id(self._folder, secrets.token_hex(8))
+        except OSError:
+            return ""
 
     def follow(self, consul: ConsulSettings, withheld: Iterable[str]) -> None:
         """Use these settings and withheld variables. They are written before the next state of each item."""

@@ -22,6 +22,7 @@ import asyncio
 import errno
 import fcntl
 import os
+import re
 import shutil
 import socket
 from collections.abc import Callable, Iterable
@@ -34,13 +35,17 @@ from supervisor.adapters.filesystem.children import WITHIN_S, Child, NoAnswer, s
 from supervisor.adapters.filesystem.forked import forked, write
 from supervisor.adapters.filesystem.mounts import is_local
 from supervisor.adapters.journal.format import UnreadableRecord
-from supervisor.adapters.journal.record_file import read_content
+from supervisor.adapters.journal.record_file import CAREFULLY, read_content
 from supervisor.errors import NotPossible
 
 SUFFIX = ".journal"
 EVENTS = ("events.1", "events")  # copied with each record
 ACCEPTED = "accepted.json"  # the last accepted configuration
 ORDERS = "orders.json"  # which orders for the whole fleet this node has seen, and when
+# The id of these records, which tenure records in Consul carry, and the inode of this very file. It moves
+# with the records at a stop and a start, and has no copy while a process runs: records that were copied then
+# get another one.
+ID = "id"
 NOTE = ".copied"  # behind the name of a record: a copy of it was made
 COMPLETE = "complete"
 DELAY_S = 0.05  # the hook that waits for the record begins first, and one child serves several records
@@ -150,11 +155,34 @@ def take_over(state_dir: Path, folder: Path) -> int:
         for name in (ACCEPTED, ORDERS):
             if _is_newer(state_dir / name, folder):
                 (folder / name).unlink(missing_ok=True)
+        if (state_dir / ID).is_symlink() or (
+            state_dir / ID
+        ).exists():  # a frozen disk takes no needless write
+            if (known := id_in(state_dir, moved=True)) and not (folder / COMPLETE).exists():
+                write_id(folder, known)
+            (state_dir / ID).unlink()
         (folder / COMPLETE).touch()
     except OSError:
         os.close(lock)
         raise
     return lock
+
+
+def id_in(folder: Path, *, moved: bool) -> str:
+    """Return the id in this folder. Blank: there is none, or its file is a copy and was not ``moved``."""
+    with suppress(UnreadableRecord, OSError):
+        if found := re.fullmatch(rb"([0-9a-f]{16}) (\d+)", read_content(folder / ID)):
+            if moved or int(found[2]) == (folder / ID).lstat().st_ino:
+                return found[1].decode()
+    return ""
+
+
+def write_id(folder: Path, known: str) -> str:
+    """Write the id into a new file of this folder, and return it. Raises OSError."""
+    (folder / ID).unlink(missing_ok=True)
+    with open(folder / ID, "x", opener=lambda name, flags: os.open(name, flags | CAREFULLY, 0o600)) as file:
+        file.write(f"{known} {os.fstat(file.fileno()).st_ino}")
+    return known
 
 
 def _compare(copy: Path, folder: Path) -> None:
@@ -189,12 +217,14 @@ def locked(folder: Path) -> int:
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / "lock"
+    if path.is_symlink():
+        raise JournalBusy(f"{path} is a link, and what it leads to may be another's: remove it")
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | CAREFULLY, 0o600)
     except OSError:
         if not any(folder.glob(f"*{SUFFIX}")):
             raise
-        lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        lock = os.open(path, os.O_RDONLY | CAREFULLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -258,7 +288,7 @@ class Copies:
             async with asyncio.timeout(END_WITHIN_S):
                 if self._task is not None:
                     await self._task
-                everything = {ACCEPTED, ORDERS, *(path.name for path in self._folder.glob(f"*{SUFFIX}"))}
+                everything = {ACCEPTED, ORDERS, ID, *(path.name for path in self._folder.glob(f"*{SUFFIX}"))}
                 if self._folder != self._state_dir and not await self._copy(everything):
                     (self._folder / COMPLETE).unlink()  # first, because from now on the copies count
                     shutil.rmtree(self._folder, ignore_errors=True)

@@ -14,7 +14,7 @@ touch a file.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -146,7 +146,7 @@ def _state(state: dict[str, Any]) -> Record:
     if record.session and not SESSION.fullmatch(record.session):
         if record.step is not Point.SESSION:
             raise ValueError("the session of its tenure has an ID that Consul cannot have made")
-        return Record(paused=record.paused, pause_ends_at=record.pause_ends_at)
+        return replace(record, step=Point.NONE, key="", session="")
     return record
 
 

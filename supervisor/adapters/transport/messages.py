@@ -10,6 +10,7 @@ coding can be a bomb. So ``Response.text`` must never be used.
 import re
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 import h11
@@ -102,17 +103,20 @@ def ordinary_answer(request: requests.PreparedRequest, received: bytes) -> reque
     a connection that stays open. None: h11 must read these bytes.
     """
     head, _, body = received.partition(b"\r\n\r\n")
+    status, reason, headers = _ordinary_head(head)
+    if headers.get("Content-Length") != str(len(body)) or request.method == "HEAD":
+        return None
+    return WholeResponse(request, status, reason, headers, body)
+
+
+@lru_cache(16)  # because the answers of one second have equal heads
+def _ordinary_head(head: bytes) -> tuple[int, str, Headers]:
     found = _ORDINARY.fullmatch(head.decode("latin-1"))
-    if found is None or request.method == "HEAD":
-        return None
-    status, reason, fields = found.groups()
-    pairs = _HEADER.findall(fields)
+    pairs = _HEADER.findall(found[3]) if found else []
     headers = Headers(pairs)
-    if len(headers) != len(pairs) or _DECIDES.search(fields):
-        return None
-    if headers.get("Content-Length") != str(len(body)):
-        return None
-    return WholeResponse(request, int(status), reason, headers, body)
+    if found is None or len(headers) != len(pairs) or _DECIDES.search(found[3]):
+        return 0, "", Headers(())
+    return int(found[1]), found[2], headers
 
 
 def decode(request: requests.PreparedRequest, head: h11.Response, body: bytes) -> requests.Response:

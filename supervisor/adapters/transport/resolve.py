@@ -91,7 +91,7 @@ class Resolver:
 
     async def _renew(self) -> None:
         try:
-            found = self._parse(await self._getent())
+            found = self._parse(await self.getent())
             preferred = self._known[:1]
             self._known = found
             if preferred:
@@ -104,7 +104,8 @@ class Resolver:
             fresh_s = ANSWER_FRESH_S if self._known else ANSWER_REST_S
             self._fresh_until = asyncio.get_running_loop().time() + fresh_s
 
-    async def _getent(self) -> bytes:
+    async def getent(self) -> bytes:
+        """Return the lines of getent. The first one ends with the name's own form, mostly with its domain."""
         environment = {name: os.environ[name] for name in GETENT_ENVIRONMENT if name in os.environ}
         try:
             argv = [program_of("getent", environment.get("PATH", os.defpath)), "ahosts", self._host]

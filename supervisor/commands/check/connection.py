@@ -28,7 +28,7 @@ from supervisor.commands.check import findings
 from supervisor.commands.check.findings import AgentFacts, Finding, Level
 from supervisor.config import Config
 from supervisor.core.outcomes import Created, KeyView, Outcome
-from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request
+from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request, WatchTenure
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.core.tenure_record import TENURE_SUFFIX
 
@@ -84,10 +84,16 @@ class _Checker:
                 found.append(await self._orders(fleet.prefix))
                 said = await self._writes_service(fleet.service)
                 found += findings.of_fleet(fleet.service, said, await self._consul.present(fleet.service))
+            if facts and (fleet or any(settings.service for settings in items)):
+                asks = self._codec.question(f"catalog/node/{quote(facts.node, safe='')}")
+                found += findings.of_deregistration(facts, await self._asked(asks, dict) or {})
             if fenced := tuple(settings for settings in items if settings.fence is not None):
                 on = await self._asked(self._codec.question("catalog/service/consul"), list) or ()
                 servers = {str(each.get("Node")) for each in on if isinstance(each, dict)}
                 found.append(findings.of_fence(fenced, servers, listed, facts))
+                for settings in fenced:
+                    shown = await self._outcome(WatchTenure(*_COMMAND, settings.key))
+                    found += findings.of_target(settings, shown, facts.node if facts else None)
         except ExchangeFailed as failure:
             found.append(Finding("rest", Level.UNTOLD, f"some requests were not answered: {failure}"))
         return found

@@ -22,8 +22,18 @@ from supervisor.commands.check.relied_on import (
 from supervisor.config.formats import slot_record
 from supervisor.config.formats.durations import format_duration, parse_duration
 from supervisor.core.lock.base import ANSWER_S_MAX
-from supervisor.core.outcomes import Created, Denied, Ineligible, KeyView, Outcome, Refused, SessionsView
+from supervisor.core.outcomes import (
+    Created,
+    Denied,
+    Ineligible,
+    KeyView,
+    Outcome,
+    Refused,
+    SessionsView,
+    TenureShown,
+)
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
+from supervisor.core.tenure_record import SAME_TARGET
 
 _ON_EVERY = "in the configuration of every"
 OTHERS_EACH = 2  # connections of an item besides its watch: a read, and a renewal or a write
@@ -158,15 +168,13 @@ def unknown_agent(why: str, denied: bool) -> list[Finding]:
 
 
 def _of_version(facts: AgentFacts) -> Finding:
-    numbers = versions.numbers(facts.version)
-    if numbers is None:
+    if not (numbers := versions.numbers(facts.version)):
         return Finding("version", Level.UNTOLD, "the agent does not report its version")
     if numbers < versions.OLDEST:
         return Finding("version", Level.ERROR, f"Consul {facts.version} is older than 1.8", "upgrade Consul")
     doubt, remedy = versions.doubt(facts.version)
-    if doubt:
-        return Finding("version", Level.WARNING, doubt, remedy)
-    return Finding("version", Level.OK, f"Consul {facts.version}")
+    level = Level.WARNING if doubt else Level.OK
+    return Finding("version", level, f"Consul {facts.version}{doubt and ': '}{doubt}", remedy)
 
 
 def _of_machine(facts: AgentFacts, hostname: str, *, is_local: bool) -> Finding:
@@ -263,6 +271,17 @@ def _of_gossip(facts: AgentFacts) -> Finding:
     return Finding("gossip", Level.WARNING, later, f"set {DEFAULT_GOSSIP} {_ON_EVERY} agent and server")
 
 
+def of_deregistration(facts: AgentFacts, entry: Mapping[str, Any]) -> list[Finding]:
+    """Return the doubt about the agent's own token: has it completed this entry of the agent's node?"""
+    node = entry.get("Node") or {}
+    if versions.numbers(facts.version) < (1, 15) or node.get("TaggedAddresses"):
+        return []
+    may = "may not write its node" if node else "is not known, because this one may not read the node"
+    text = f"the agent's own token {may}; without that right what it deregisters stays, critical"
+    remedy = 'give the agent a token (acl.tokens.agent) with node_prefix "" { policy = "write" }'
+    return [Finding("deregistration", Level.WARNING, text, remedy)]
+
+
 # --- rights --------------------------------------------------------------------------------------
 
 
@@ -277,7 +296,7 @@ def of_read(settings: ItemSettings, key: str, outcome: Outcome) -> Finding:
         text, rule = f"may not read {key}: Consul answers {said}", _key_rule(settings, key)
         return _right(settings, Level.ERROR, text, permissions.agent_remedy(said) or rule)
     if not isinstance(outcome, KeyView):
-        return _right(settings, Level.UNTOLD, f"whether it may read {key}: Consul answers {_said(outcome)}")
+        return _unclear(settings, f"read {key}", _said(outcome))
     is_own = key == settings.key  # and not its tenure record, or the key of a contender
     if is_own and settings.kind == "semaphore" and outcome.present:
         try:
@@ -307,7 +326,7 @@ def of_write(settings: ItemSettings, key: str, why: str, rule: str = "") -> Find
         why = why.removeprefix("409 ")  # of the transaction, where the log has the 403 of a usual write
         text, rule = f"may not write {key}: Consul answers {why}", rule or _key_rule(settings, key)
         return _right(settings, Level.ERROR, text, permissions.agent_remedy(why) or rule)
-    return _right(settings, Level.UNTOLD, f"whether it may write {key}: Consul answers {why}")
+    return _unclear(settings, f"write {key}", why)
 
 
 def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outcome) -> Finding:
@@ -321,11 +340,12 @@ def of_session(settings: ItemSettings, node: str, impossible: str, outcome: Outc
         return _right(settings, Level.ERROR, text, permissions.agent_remedy(said) or rule)
     if isinstance(outcome, Refused):
         remedy = "change ttl or the checks of its session, or session_ttl_min of Consul's servers"
-        return _right(settings, Level.ERROR, f"cannot make its session: Consul answers {said}", remedy)
+        text = f"cannot make its session: Consul answers {said}"
+        return _right(settings, Level.ERROR, text, permissions.agent_remedy(said) or remedy)
     if isinstance(outcome, Ineligible):
         text = f"cannot make its session now: Consul answers {said}"
         return _right(settings, Level.WARNING, text, "nothing: the node contends once the check passes")
-    return _right(settings, Level.UNTOLD, f"whether it may make its session: Consul answers {said}")
+    return _unclear(settings, "make its session", said)
 
 
 def of_maintenance(settings: ItemSettings, node: str, sees_checks: bool | None) -> Finding:
@@ -351,9 +371,8 @@ def of_dns(settings: ItemSettings, sees: bool | None) -> Finding:
     remedy = f"if clients use DNS, give the agent's default token, or the anonymous one: {rules}"
     if sees is None:
         return _right(settings, Level.UNTOLD, f"whether DNS may name {name}", remedy)
-    if sees:
-        return _right(settings, Level.OK, f"DNS may name {name}")
-    return _right(settings, Level.WARNING, f"DNS may not name {name}", remedy)
+    level, may = (Level.OK, "may") if sees else (Level.WARNING, "may not")
+    return _right(settings, level, f"DNS {may} name {name}", "" if sees else remedy)
 
 
 def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | None) -> Finding:
@@ -374,8 +393,7 @@ def of_sessions(outcome: Outcome, holders: Collection[str], facts: AgentFacts | 
     if outcome.filtered or not set(holders) <= shown:
         text = "members and sessions do not see all nodes: Consul leaves out what the token may not read"
         return Finding("sessions", Level.UNTOLD, text, to_see)
-    version = versions.numbers(facts.version) if facts else None
-    reports = version is not None and version >= REPORTS_FILTERED and bool(shown)
+    reports = facts is not None and versions.numbers(facts.version) >= REPORTS_FILTERED and bool(shown)
     if reports or (facts is not None and facts.debug.get("ACLsEnabled") is False):
         return Finding("sessions", Level.OK, "members and sessions see all nodes")
     text = "whether members and sessions see all nodes: Consul does not report which sessions it leaves out"
@@ -406,9 +424,8 @@ def of_orders(place: str, read: Outcome, *, lists: bool) -> Finding:
     if isinstance(read, KeyView) and lists:
         return Finding("orders", Level.OK, f"may read {place}")
     if isinstance(read, KeyView | Denied):
-        lacks = "read" if isinstance(read, Denied) else "list"
-        rule = f'give the token: key_prefix "{place}" {{ policy = "{lacks}" }}'
-        text = f"may not {lacks} {place}, so this node follows no orders"
+        rule = f'give the token: key_prefix "{place}" {{ policy = "list" }}'
+        text = f"may not list {place}, so this node follows no orders"
         return Finding("orders", Level.WARNING, text, rule)
     return Finding("orders", Level.UNTOLD, f"whether it may read {place}: Consul answers {_said(read)}")
 
@@ -452,6 +469,17 @@ def of_fence(
     return Finding("fence", Level.OK, "no known candidate of an election with fence runs a server of Consul")
 
 
+def of_target(settings: ItemSettings, outcome: Outcome, node: str | None) -> list[Finding]:
+    """Return the warning that another node, by its tenure record, has the target of this one."""
+    record = outcome.record if isinstance(outcome, TenureShown) else None
+    if record is None or settings.fence is None or record.node == node or record.target is None:
+        return []
+    if record.target != (settings.fence.target or node):
+        return []
+    text, _, remedy = SAME_TARGET.format(node=record.name, target=record.target).partition("; ")
+    return [Finding("fence", Level.WARNING, text, remedy, settings.name)]
+
+
 def together(found: Sequence[Finding]) -> list[Finding]:
     """Return the findings about one item: those of level OK joined to one, then each of another level."""
     right = [one for one in found if one.level is Level.OK]
@@ -460,12 +488,20 @@ def together(found: Sequence[Finding]) -> list[Finding]:
     return lines + wrong
 
 
+def _unclear(settings: ItemSettings, what: str, said: str) -> Finding:
+    """Return the finding about an answer that is neither yes nor no; a 400 is a fault of the request."""
+    if not said.startswith("400"):
+        return _right(settings, Level.UNTOLD, f"whether it may {what}: Consul answers {said}")
+    remedy = permissions.agent_remedy(said) or "change what Consul names"
+    return _right(settings, Level.ERROR, f"cannot {what}: Consul answers {said}", remedy)
+
+
 def _right(settings: ItemSettings, level: Level, text: str, remedy: str = "") -> Finding:
     return Finding("rights", level, text, remedy, settings.name)
 
 
 def _key_rule(settings: ItemSettings, key: str) -> str:
-    access = "write" if settings.contend else "read"
+    access = "write" if settings.contend else "list" if settings.kind == "semaphore" else "read"
     if isinstance(settings, SemaphoreSettings):
         return f'give the token: key_prefix "{settings.prefix}/" {{ policy = "{access}" }}'
     return f'give the token: key "{key}" {{ policy = "{access}" }}'
@@ -473,4 +509,5 @@ def _key_rule(settings: ItemSettings, key: str) -> str:
 
 def _said(outcome: Outcome) -> str:
     """Return the text of Consul's answer, without a remedy, because each finding has its own remedy."""
-    return str(getattr(outcome, "said", "") or getattr(outcome, "why", outcome))
+    said = str(getattr(outcome, "said", "") or getattr(outcome, "why", outcome))
+    return said.removesuffix(f": {permissions.agent_remedy(said)}")

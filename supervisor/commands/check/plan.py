@@ -1,4 +1,4 @@
-"""The inverse of ``check``: the session block that meets an operator's wishes, or the wishes to change.
+"""The inverse of ``check``: the session block that meets an operator's wishes.
 
 This module has no formula of its own. ``core.lease`` and the loader's cross-checks judge each candidate, as
 they judge a file, and ``report`` prints its sums. The search relies on two facts, which a test compares with
@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 from supervisor.commands.check.relied_on import (
     DEFAULT_GOSSIP,
@@ -40,9 +39,6 @@ MEANS = ((None, TTL_MIN_S), (1.0, TTL_MIN_S), (1.0, 3.0))
 
 The second cost a read a second for each holder, and the third another ``session_ttl_min`` of the servers.
 """
-# The wishes, as the command has them.
-FAILOVER, USUALLY, ON_LOSE, SILENCE = "--failover", "--failover-usually", "--on-lose", "--silence"
-FENCE = "--fence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +60,20 @@ class Wishes:
     gossip: Gossip = DEFAULT_GOSSIP
 
 
-def plan(wishes: Wishes) -> ElectionSettings | dict[str, float | None]:
+def plan(wishes: Wishes) -> ElectionSettings | None:
     """Return an election whose session meets the wishes, with as few warnings of ``check`` as possible.
 
-    Among these, the session has the quickest failover. If no session meets the wishes, return for each wish,
-    by its option, the nearest length that is possible beside the others. None: none is.
+    Among these, the session has the quickest failover. None: no session meets the wishes.
     """
     around = Surroundings(wishes.leader_change_s)
-    for quickest, step_s in _in_time(wishes):
+    for means, step_s in product(MEANS, STEPS_S):
+        quickest = _quickest(wishes, step_s, *means)
+        if quickest is None or not _is_in_time(quickest, wishes):
+            continue
         longer = (_with_lockout(quickest, lockout_s) for lockout_s in _steps(0.0, LOCK_DELAY_MAX_S, step_s))
         possible = [each for each in longer if _meets(each, wishes) and _is_in_time(each, wishes)]
         return min(possible, key=lambda each: len(warnings_of(each, around)))
-    return dict(_costs(wishes))
+    return None
 
 
 def warnings_of(settings: ElectionSettings, around: Surroundings) -> list[Problem]:
@@ -111,23 +109,7 @@ def as_text(settings: ElectionSettings, wishes: Wishes) -> str:
     return f"session:\n{block}{as_lines(rows, '# ')}{warnings}"
 
 
-def cost_text(option: str, length_s: float | None) -> str:
-    is_failover = option in (FAILOVER, USUALLY)
-    if length_s is not None:
-        return f"  {option} {format_duration(length_s)} or {'more' if is_failover else 'less'}"
-    none = "no time is long enough" if is_failover else "not even 0s is short enough"
-    return f"  {option}: {none} beside the other wishes"
-
-
 # --- the search ----------------------------------------------------------------------------------
-
-
-def _in_time(wishes: Wishes) -> Iterator[tuple[ElectionSettings, float]]:
-    """Yield for each of the means the quickest session that meets all wishes, and the step of its times."""
-    for means, step_s in product(MEANS, STEPS_S):
-        quickest = _quickest(wishes, step_s, *means)
-        if quickest is not None and _is_in_time(quickest, wishes):
-            yield quickest, step_s
 
 
 def _quickest(
@@ -194,35 +176,6 @@ def _steps(first_s: float, last_s: float, step_s: float) -> list[float]:
     """Return the multiples of the step from ``first_s`` to ``last_s``, each as near as its decimal text."""
     per_s = round(1 / step_s)
     return [number / per_s for number in range(round(first_s * per_s), int(last_s * per_s) + 1)]
-
-
-# --- contradictions --------------------------------------------------------------------------------
-
-
-def _costs(wishes: Wishes) -> Iterator[tuple[str, float | None]]:
-    quickest = _quickest(wishes, STEPS_S[-1], *MEANS[-1])
-    if wishes.failover_s is not None:
-        yield FAILOVER, None if quickest is None else lease_of(quickest).failover_s
-    if wishes.usually_s is not None:
-        yield USUALLY, None if quickest is None else _usual_s(quickest, wishes.gossip)[-1]
-    yield ON_LOSE, _longest_s(wishes, "on_lose_s")
-    if wishes.fence_s is not None:
-        yield FENCE, _longest_s(wishes, "fence_s")
-    if wishes.silence_s is None:
-        wishes = replace(wishes, silence_s=Surroundings(wishes.leader_change_s).silence_s)
-    yield SILENCE, _longest_s(wishes, "silence_s")
-
-
-def _longest_s(wishes: Wishes, name: str) -> float | None:
-    """Return the longest time below that wish, in tenths of a second, that is possible. None: none."""
-
-    def is_too_long(length_s: float) -> bool:
-        changed: dict[str, Any] = {name: length_s}
-        return not any(_in_time(replace(wishes, **changed)))
-
-    lengths = _steps(0.0, min(getattr(wishes, name), LOCK_DELAY_MAX_S), STEPS_S[-1])
-    count = bisect_left(lengths, True, key=is_too_long)
-    return lengths[count - 1] if count else None
 
 
 # --- words ------------------------------------------------------------------------------------------

@@ -23,7 +23,8 @@ from supervisor.core.settings import ItemSettings, SemaphoreSettings, ServiceSet
 
 ASK_S = 5.0  # the agent answers this without its servers
 _ANY = ("", 0.0, 0.0)  # the fields of a request on which no rule depends
-_RULE = re.compile(r'(\w+) "([^"]*)" \{ policy = "(read|write)" \}')
+_LEVELS = ("read", "list", "write")  # each grants what stands before it
+_RULE = re.compile(r'(\w+) "([^"]*)" \{ policy = "(read|list|write)" \}')
 
 
 def policy(config: Config, purpose: str) -> str:
@@ -34,7 +35,7 @@ def policy(config: Config, purpose: str) -> str:
         for rules in (*map(_rules, asked), *_of_fleet(settings, config.fleet, purpose)):
             for resource, name, access in _RULE.findall(rules):
                 right = (resource, name)
-                rights[right] = "write" if "write" in (access, rights.get(right)) else "read"
+                rights[right] = max(access, rights.get(right, "read"), key=_LEVELS.index)
     found = sorted(rights.items(), key=lambda each: each[0][0])  # by resource, then as in the file
     return "".join(f'{kind} "{name}" {{ policy = "{access}" }}\n' for (kind, name), access in found)
 
@@ -75,11 +76,14 @@ def _rules(request: to.Request) -> str:
 
 
 def _of_fleet(settings: ItemSettings, fleet: FleetSettings | None, purpose: str) -> Iterator[str]:
-    """Yield the rules for ``fleet``. Commands read, and those of an operator write orders."""
+    """Yield the rules for ``fleet``. An operator writes orders, and a daemon deletes old ones."""
     if fleet is None:
         return
+    if purpose == "drain":
+        yield reads_fleet(fleet.service)
+        return
     reads = _rules(ReadOrder(*_ANY, "", fleet.prefix))
-    yield reads.replace('"read"', '"write"') if purpose == "operator" else reads
+    yield reads if purpose == "observer" else reads.replace('"list"', '"write"')
     writes = _rules(WriteHistory(*_ANY, "", fleet.prefix, b"", 0))
     if purpose == "daemon":
         yield _rules(RegisterPresence(*_ANY, ServiceSettings("", fleet.service), 0.0))

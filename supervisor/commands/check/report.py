@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from supervisor.commands.check.relied_on import DEFAULT_GOSSIP, SERF_HEALTH, Gossip, acts_after_s, noticed_s
 from supervisor.config import Config, Problem
 from supervisor.config.formats.durations import format_duration
-from supervisor.config.lease_checks import others_of, watchdog_sum
+from supervisor.config.lease_checks import RESTART_S, SAYS_S, START_S, others_of, watchdog_sum
+from supervisor.config.notification import UNIT_WATCHDOG_S
 from supervisor.config.problems import PROBLEMS_MAX
 from supervisor.core.frozen import replace
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
@@ -151,7 +152,15 @@ def _rows(settings: ItemSettings, others: int) -> Iterator[tuple[str, str]]:
     yield "role", role if settings.contend else "observes: no session, no lease"
     if settings.contend:
         yield from lease_rows(settings, others)
-        yield from usual_rows(settings) if settings.fence is not None else ()
+        if settings.fence is not None:
+            yield from usual_rows(settings)
+            after, back_s = format_duration(settings.fence.after_s), RESTART_S + START_S + SAYS_S
+            more, all_ = format_duration(back_s), format_duration(UNIT_WATCHDOG_S + back_s)
+            yield "fence", f"spares a leader that says within after {after} that it stops. A supervisor that"
+            yield (
+                "",
+                f"hangs longer is shot: an after of WatchdogSec + {more} ({all_} as shipped) avoids that",
+            )
 
 
 def usual_rows(
@@ -220,16 +229,16 @@ def _room(guard: str, lease: Lease) -> str:
 def _failover(settings: ItemSettings, lease: Lease, others: int) -> Iterator[str]:
     if lease.failover_s is not None and lease.ttl_s is not None:
         longest, more = format_duration(lease.failover_s), format_duration(2 * lease.ttl_s)
-        terms = f"2 x ttl + {settings.lockout_name}"
+        terms, waits = f"2 x ttl + {settings.lockout_name}", ""
         if settings.fence is not None:
             kept = format_duration(lease.key_delay_s) if settings.fence.exclusive else settings.lockout_name
-            terms = f"2 x ttl + {kept} + {settings.lockout_name}"
+            terms, waits = f"2 x ttl + {kept} in Consul", f"+ {settings.lockout_name} where fence fails; "
         if lease.acquire_delay_s:
             terms += f" + acquire_delay {format_duration(lease.acquire_delay_s)}"
         if lease.busy_s:
             terms += f" + busy_delay {format_duration(lease.busy_s / others)} x {others} other items"
-        yield f"{longest} at most after a crash while Consul keeps its leader: {terms};"
-        yield f"else Consul's own election and {more} more"
+        yield f"{longest} at most after a crash while Consul keeps its leader: {terms}{'' if waits else ';'}"
+        yield f"{waits}else Consul's own election and {more} more"
         return
     if lease.ttl_s is not None:
         yield "no limit after a crash: until fence succeeds, the former leader says that it has ended, or an"

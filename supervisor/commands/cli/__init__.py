@@ -18,7 +18,7 @@
     draining.py         drain, undrain
     completing.py       complete: names for the completion of shells
     local_commands.py   plan, drill, demo, dev-agent, schema, help, version
-    display/            tables, and pages that are drawn again and again
+    display/            tables, and lines for events
 
 This module calls the command's function and does no work itself. A command imports what it needs when it
 runs, so that ``--help`` stays quick. An error is one line on standard error and an exit code. The code is

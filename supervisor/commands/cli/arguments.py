@@ -54,7 +54,7 @@ def parser(word: str = "", *, unfinished: bool = False) -> argparse.ArgumentPars
         for each in command.arguments:
             group: Any = added
             if isinstance(each, OneOf):
-                group = added.add_mutually_exclusive_group(required=each.required and not unfinished)
+                group = added.add_mutually_exclusive_group(required=not unfinished)
             for argument, details in parsed(each):
                 group.add_argument(argument, **(_unrequired(argument, details) if unfinished else details))
         if any(action.dest == ARGV for action in added._actions):

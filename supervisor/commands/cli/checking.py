@@ -132,7 +132,7 @@ def _loaded(path: Path, here: bool) -> Config:
     variables = environment_file.read()
     secret = variables.values.keys() & {*config.withheld, "CONSUL_HTTP_TOKEN", "CONSUL_HTTP_AUTH"}
     secret_files = [environment_file.FILE] if secret else []
-    careful = audit(path, config, in_use=False, also_secret=secret_files)
+    careful = audit(path, config, also_secret=secret_files)
     return replace(config, warnings=(*config.warnings, *variables.warnings, *found, *careful))
 
 

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -39,6 +40,7 @@ from supervisor.config import Config
 from supervisor.config.environment import EVERY_ITEM
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.daemon.fleet.tenures import FIELDS, ForeignHistory, Tenure, document_of
+from supervisor.reporting.control import fetch
 
 HISTORY = (
     Column("TOKEN", rank=2),
@@ -49,6 +51,14 @@ HISTORY = (
     Column("WHY", 12),
     Column("BY", 8, rank=4),
 )
+GUARDED = {  # what the next node did before it acted, by how its guard has ended
+    "released": "key released",
+    "said": "{} was told its end",
+    "fenced": "{} fenced it",
+    "waited": "{} waited for its lease",
+    "confirmed": "{} had confirm-off",
+}
+ID_CHARS = 36  # of a session, with which the id of a transition begins
 CANDIDATE_EVERY_S = 1.0
 HIDDEN = f"Consul does not show all sessions to this token, which needs: {READS_SESSIONS}"
 
@@ -82,7 +92,7 @@ def history(options: argparse.Namespace) -> int:
     fleet = fleet_of(config, options.config, f"tell the history of {name}", "none is kept")
     key = history_key(fleet.prefix, name)
     try:
-        document = document_of(run_async(key_now(config.consul, key)))
+        document = document_of(kept := run_async(key_now(config.consul, key)))
     except ForeignHistory as error:
         return fail(NEGATIVE, f"cannot tell the history of {name}: {key}: {error}")
     tenures = document["tenures"][: options.limit]
@@ -92,12 +102,13 @@ def history(options: argparse.Namespace) -> int:
         print(json.dumps({"version": JSON_VERSION, **about, "tenures": shown}, indent=2))
     elif tenures:
         print("\n".join(grid(HISTORY, _rows(tenures), columns())))
-    return DONE if tenures else fail(NEGATIVE, f"no tenure of {name} is known: {key} does not exist")
+    why = f"{key} {'has none' if kept.present else 'does not exist'}"
+    return DONE if tenures else fail(NEGATIVE, f"no tenure of {name} is known: {why}")
 
 
 def _rows(tenures: Sequence[Tenure]) -> list[list[str]]:
-    """Return a row for each tenure. The next node's guard, if there was one, says how it ended as well."""
-    guards = [None, *(each.get("guard") for each in tenures)]
+    """Return a row for each tenure. The next node, if it had a guard, says how it ended as well."""
+    guards = [None, *(GUARDED.get(str(each.get("guard")), "").format(each["node"]) for each in tenures)]
     return [
         [
             str(each["token"]),
@@ -127,7 +138,8 @@ def sessions(options: argparse.Namespace) -> int:
     found = run_async(cluster_now(config.consul, config.items))
     if options.destroy is not None:
         return _destroy(options, config, found)
-    shown = [each for each in supervisor_sessions(found) if each.is_orphan or not options.orphans]
+    known = supervisor_sessions(found, _former(config))
+    shown = [each for each in known if each.is_orphan or not options.orphans]
     if options.json:
         print(sessions_json(shown, is_complete=not found.is_hidden))
         return DONE
@@ -137,6 +149,15 @@ def sessions(options: argparse.Namespace) -> int:
     lines = session_lines(shown, columns()) if shown else []
     print("\n".join([*lines, *([""] if lines and notes else []), *wrapped(notes, columns())]))
     return DONE
+
+
+def _former(config: Config) -> set[str]:
+    """Return the sessions of earlier tenures of this node. Empty also where its daemon does not answer."""
+    with suppress(fetch.DaemonUnreachable):
+        items = fetch.status(config.control.path)[1]["items"] if config.control else []
+        former = {each["transition"][:ID_CHARS] for item in items for each in item["transitions"]}
+        return former - {item["session"] for item in items}
+    return set()
 
 
 def _wrong_options(options: argparse.Namespace) -> str:

@@ -21,10 +21,9 @@ An optional argument stands in brackets, and a default behind the placeholder of
 
 
 class OneOf(NamedTuple):
-    """Arguments of which only one may be given, and one must be given if ``required``."""
+    """Arguments of which exactly one must be given."""
 
     arguments: Arguments
-    required: bool
 
 
 class CommandSpec:
@@ -99,11 +98,12 @@ _KEY = {"--key KEY": "a key in Consul, without any configuration"}
 _JSON = {"--json": "print one JSON document"}
 _ITEM = "an election or semaphore of the daemon"
 _CONFIGURED = "an election or semaphore of the configuration"
-_NAME_OR_ALL = OneOf({"[NAME]": _ITEM, "--all": "all elections and semaphores of the daemon"}, required=True)
+_NAME_OR_ALL = OneOf({"[NAME]": _ITEM, "--all": "all elections and semaphores of the daemon"})
 _SOCKET: Arguments = {
-    "--socket PATH": "the daemon's control socket",
-    "--config PATH": "without --socket: the configuration that names the control_socket (default: "
-    f"{DEFAULT_CONFIG}, if it can be read)",
+    "--socket PATH": "the daemon's control socket (default: CONSUL_SUPERVISOR_SOCKET, else control.sock in "
+    "RUNTIME_DIRECTORY, else /run/consul-supervisor/control.sock)",
+    "--config PATH": "configuration: without --socket its control_socket is asked, and what goes to Consul "
+    f"goes by it (default: for the latter {DEFAULT_CONFIG})",
 }
 _QUIET = {"--quiet": "print nothing when the command is done, for scripts"}
 _ORDER: Arguments = {
@@ -116,13 +116,15 @@ _ORDER: Arguments = {
     **_SOCKET,
 }
 
+_DRY_RUN = {"--dry-run": "change nothing, and end as it would where that is known beforehand"}
+
 ARGV = "argv"
 
 _ASKS_CONSUL = {
     "unreachable": "Consul is unreachable or did not answer",
     "configuration": "the configuration, a CONSUL_ variable or the token file cannot be used",
 }
-_NO_PLACE = "the configuration that is given does not exist"
+_NO_PLACE = "the configuration that is given cannot be read"
 _ASKS_DAEMON = {
     "unreachable": "the daemon is unreachable or did not answer: nothing is known",
     "configuration": _NO_PLACE,
@@ -142,7 +144,7 @@ _ORDERED = {
     "unreachable": "the daemon, or with --everywhere Consul, is unreachable or did not answer, or refuses it",
     "configuration": f"{_NO_PLACE}; with --everywhere: it cannot be used, or has no section fleet",
     "negative": "this node only observes, the item has ended, or the change cannot be recorded; with "
-    "--everywhere: another operator has changed it at the same time",
+    "--everywhere: another operator has changed it at the same time, or a node did not follow within 5 s",
 }
 
 COMMANDS = {
@@ -188,9 +190,9 @@ COMMANDS = {
             "the right to read it)",
             "--for PURPOSE=daemon": {
                 "help": "daemon: run; observer: members, leader, wait, sessions, status --cluster and "
-                "verify; operator: these, and sessions destroy, limit, drain (default: %(default)s)",
+                "verify; drain: drain; operator: all these, sessions destroy, limit (default: %(default)s)",
                 "dest": "purpose",
-                "choices": ["daemon", "operator", "observer"],
+                "choices": ["daemon", "operator", "observer", "drain"],
             },
         },
         unreachable="the agent does not tell the name of its node, which the rules need: give --node",
@@ -229,7 +231,7 @@ COMMANDS = {
             "commas",
         },
         done="the block was printed as YAML, with its sums and the warnings of check as comments",
-        negative="no session block meets the wishes; standard error names the nearest wishes",
+        negative="no session block meets all these wishes",
     ),
     "test-hook": CommandSpec(
         "run one hook as the daemon would, and print its output, result and duration",
@@ -258,13 +260,13 @@ COMMANDS = {
         "locking:lock",
         {
             "-n N": {
-                "help": "a semaphore: at most N may hold a slot below the prefix KEY",
+                "help": "a semaphore: at most N may hold a slot below the prefix KEY; 1: the lock KEY/.lock",
                 "dest": "limit",
             },
             "--wait DURATION": "how long to wait for the lock, a day at most; 0: try once (default: no "
             "limit)",
-            "--every DURATION": "run COMMAND at most once in this time on all machines together, whatever "
-            "their clocks say; --wait is then at least 1s",
+            "--every DURATION": "run COMMAND at most once in this time on all machines together, unless two "
+            "of their clocks differ by more than a day; --wait is then at least 1s",
             "--ttl DURATION": "the TTL of the session (default: 10s)",
             "--lock-delay DURATION": "how long the lock stays closed to others after a loss; the command "
             "must end in that time (default: 30s)",
@@ -296,7 +298,7 @@ COMMANDS = {
         "print the current leader's value",
         "leader namenode",
         "consul_commands:leader",
-        OneOf({"[NAME]": "an election of the configuration", **_KEY}, required=True),
+        OneOf({"[NAME]": "an election of the configuration", **_KEY}),
         {
             "--json": "print one JSON document with value, session, node, TTL, lock-delay and fencing token",
             **_CONFIG_OR_NONE,
@@ -374,7 +376,7 @@ COMMANDS = {
         "ask Consul whether a session still holds a key or a slot",
         "verify --key service/hdfs/leader --session $SESSION --lock-index $LOCK_INDEX",
         "consul_commands:verify",
-        OneOf({"[NAME]": _CONFIGURED, **_KEY}, required=True),
+        OneOf({"[NAME]": _CONFIGURED, **_KEY}),
         {
             "--session ID": {"help": "CONSUL_SUPERVISOR_SESSION of a hook", "required": True},
             "--lock-index N": "CONSUL_SUPERVISOR_LOCK_INDEX of a hook: the answer is also no if the session "
@@ -403,22 +405,17 @@ COMMANDS = {
     ),
     "status": CommandSpec(
         "show this node's part in each election and semaphore",
-        "status --watch",
+        "status --exit-code",
         "daemon_commands:status",
         {
             "[NAME]": "show only this election or semaphore",
             "--cluster": "show the members of each election and semaphore of the configuration, by Consul "
             "and without the daemon",
+            "--json": "print the daemon's JSON unchanged",
+            "--exit-code": "end with 1 if the daemon is not healthy",
+            **_SOCKET,
         },
-        OneOf(
-            {
-                "--json": "print the daemon's JSON unchanged",
-                "--watch": "draw the status on the terminal each second, until Ctrl-C",
-            },
-            required=False,
-        ),
-        {"--exit-code": "end with 1 if the daemon is not healthy", **_SOCKET},
-        done="the status was printed, healthy or not; or --watch was stopped",
+        done="the status was printed, healthy or not",
         negative="with --exit-code: the status was printed, and the daemon is not healthy",
         unreachable="the daemon, or with --cluster Consul, is unreachable or did not answer",
         configuration=f"{_NO_PLACE}; with --cluster: {_ASKS_CONSUL['configuration']}",
@@ -446,11 +443,11 @@ COMMANDS = {
         **_ASKS_DAEMON,
     ),
     "recover": CommandSpec(
-        "release a stuck item, once nothing of it acts here",
+        "release a stuck item, or end its tenure record, once nothing of it acts here",
         "recover namenode",
         "daemon_commands:operate",
-        {"NAME": "an election or semaphore that is stuck", **_ORDER},
-        done="the item is released, and this node contends again",
+        {"NAME": "an election or semaphore that is stuck, or that `status` says it of", **_ORDER},
+        done="the item is released or its record ended, and this node contends again",
         negative="the item is not stuck",
         **_ASKS_DAEMON,
     ),
@@ -466,7 +463,7 @@ COMMANDS = {
     "pause": CommandSpec(
         "stop contending until resume or for a time, even over restarts",
         "pause namenode --for 2h",
-        "daemon_commands:operate",
+        "daemon_commands:pause_or_resume",
         _NAME_OR_ALL,
         {**_PAUSE_FOR, **_EVERYWHERE, **_ORDER},
         done="this node does not contend until resume or the end of --for",
@@ -475,7 +472,7 @@ COMMANDS = {
     "resume": CommandSpec(
         "contend again at once: end a pause, or the rest after step-down",
         "resume namenode",
-        "daemon_commands:operate",
+        "daemon_commands:pause_or_resume",
         _NAME_OR_ALL,
         {**_EVERYWHERE, **_ORDER},
         done="the pause or the rest is over, if there was one",
@@ -484,13 +481,12 @@ COMMANDS = {
     "step-down": CommandSpec(
         "hand over the lock, and return when another node holds it; with fleet also on any other node",
         "step-down namenode --for 5m",
-        "daemon_commands:operate",
+        "daemon_commands:step_down",
         OneOf(
             {
                 "[NAME]": _ITEM,
                 "--all": "all elections and semaphores that this node holds, at the same time",
             },
-            required=True,
         ),
         {
             "--for DURATION=60s": {
@@ -498,7 +494,7 @@ COMMANDS = {
                 "type": values.rest_s,
                 "dest": "rest_s",
             },
-            "--to NODE": "hand over to this waiting node: its node name in Consul, or the id of its session. "
+            "--to NODE": "hand over to this waiting node: a name that members shows, or its session's id. "
             "The others leave the key to it for 10 s. For elections only, and not with --all; the token "
             "needs the right to read sessions",
             **_ORDER,
@@ -516,25 +512,28 @@ COMMANDS = {
         {
             **_PAUSE_FOR,
             "--force": "do not ask Consul whether another node takes part in what this node holds",
+            **_DRY_RUN,
             **_ORDER,
         },
         done="this node holds nothing, each election that it held has another leader, and it does not "
         "contend until undrain",
         negative="as far as Consul shows, no other node would take over, and nothing was done; or the "
-        "pause cannot be recorded; or something was not handed over, and this node is paused",
+        "pause cannot be recorded; or nobody took over, and this node contends again (not with --force)",
         unreachable="the daemon, or Consul, is unreachable or did not answer",
         configuration="the configuration, which names Consul, cannot be used; not with --force",
     ),
     "undrain": CommandSpec(
-        "end the pause of all elections and semaphores of this node",
+        "end what drain has paused on this node, and no other pause",
         "undrain --wait 1m",
         "draining:undrain",
         {
             "--wait DURATION": "return once this node is healthy and waits or holds everywhere, a day at "
             "most; also wait for a daemon that is not up yet",
+            **_DRY_RUN,
             **_ORDER,
         },
-        done="this node contends again; with --wait it also has a session everywhere, and is healthy",
+        done="this node contends again, but for what others have paused; with --wait it also has a session "
+        "there, and is healthy",
         negative="with --wait: not within the time; or it cannot be recorded",
         **_ASKS_DAEMON,
     ),

@@ -93,6 +93,6 @@ def _items(given: argparse.Namespace) -> Iterable[tuple[str, str]]:
     path: Path = given.path if "path" in given else given.config
     if "socket" in given:
         with suppress(CommandError):
-            _, status = fetch.status(socket_path(given.socket, path), within_s=DAEMON_S)
+            _, status = fetch.status(socket_path(given), within_s=DAEMON_S)
             return [(item["kind"], item["name"]) for item in status["items"]]
     return items_at(path or DEFAULT_CONFIG)

@@ -4,6 +4,7 @@ import argparse
 import os
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from supervisor.commands.cli.exit_codes import DONE, NEGATIVE, USAGE
 from supervisor.commands.cli.terminal import UnknownItem, fail, run_async
 from supervisor.config import ConfigError, load
 from supervisor.config.consul import from_environment
-from supervisor.config.control import control_socket
+from supervisor.config.places import usual_socket
 from supervisor.config.problems import known_names
 from supervisor.errors import OperatorError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from supervisor.core.settings import ItemSettings
 
 ITEM = "election or semaphore"
+OWN_TOKEN = ("CONSUL_HTTP_TOKEN", "CONSUL_HTTP_TOKEN_FILE")  # variables of whoever runs a command
 
 
 def leader(options: argparse.Namespace) -> int:
@@ -70,15 +72,16 @@ def load_for(asked: str, path: Path | None) -> "Config":
     """Load the configuration at ``path`` for a request to Consul about ``asked``, as ``load`` does.
 
     Where it cannot be used, return the last accepted one, as the daemon goes on by it, and print a warning.
+    Its token is the daemon's: that of whoever asks takes its place.
     """
     path = path or DEFAULT_CONFIG
     try:
-        return load(path, os.environ, socket.gethostname(), asked=asked)
+        config = load(path, os.environ, socket.gethostname(), asked=asked)
     except ConfigError as error:
         from supervisor.config.loader import state_dirs_of
         from supervisor.daemon import accepted
 
-        runtime = os.path.dirname(control_socket(None, os.environ)[0])
+        runtime = os.path.dirname(usual_socket(os.environ))
         former = accepted.find(state_dirs_of(path, os.environ), runtime, path)
         if former is None:
             raise
@@ -86,7 +89,9 @@ def load_for(asked: str, path: Path | None) -> "Config":
             f"so this command uses the configuration of {former.time}, which the daemon has accepted last"
         )
         fail(DONE, f"warning: {error.in_short}; {instead}")
-        return former.config
+        config = former.config
+    own = from_environment(os.environ) if any(map(os.environ.get, OWN_TOKEN)) else config.consul
+    return replace(config, consul=replace(config.consul, token=own.token, token_file=own.token_file))
 
 
 def load_item(path: Path | None, name: str, kind: str = ITEM) -> "tuple[Config, ItemSettings]":

@@ -7,40 +7,50 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from supervisor.commands.cli.display.text import escape
 from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE, USAGE
 from supervisor.commands.cli.terminal import UnknownItem, columns, fail, has_colours
-from supervisor.commands.cli.without_daemon import only_socket_is_given, readable_config, say_why_it_ended
+from supervisor.commands.cli.without_daemon import only_socket_is_given, say_why_it_ended
+from supervisor.config.places import control_socket
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb, fetch
 from supervisor.reporting.control.fetch import ask
-from supervisor.reporting.control.protocol import REST_S
 
 DAEMON_EVERY_S = 0.2  # a request that waits would keep one of the few connections of the control socket
 
 
 def operate(options: argparse.Namespace) -> int:
-    name, rest_s = getattr(options, "name", None), getattr(options, "rest_s", REST_S)
-    note, to = getattr(options, "note", ""), getattr(options, "to", None) or ""
-    if to and name is None:
-        return fail(USAGE, "cannot use --to with --all: name the election that NODE is to take over")
-    if getattr(options, "everywhere", False):
-        from supervisor.commands.cli.ordering import everywhere
+    return told(_asked(options), quiet=options.quiet)
 
-        if only_socket_is_given(options):
-            return fail(USAGE, "cannot use --everywhere with --socket alone: --config says where orders go")
-        return everywhere(options)
-    pause_s = getattr(options, "pause_s", None)
-    command = OperatorCommand(Verb(options.command), name, rest_s, note, to, pause_s)
-    reply = ask(socket_path(options.socket, options.config), command)
-    if reply.outcome is Result.ELSEWHERE and name is not None and not only_socket_is_given(options):
+
+def pause_or_resume(options: argparse.Namespace) -> int:
+    if not options.everywhere:
+        return operate(options)
+    if only_socket_is_given(options):
+        return fail(USAGE, "cannot use --everywhere with --socket alone: --config says where orders go")
+    from supervisor.commands.cli.ordering import everywhere
+
+    return everywhere(options)
+
+
+def step_down(options: argparse.Namespace) -> int:
+    if options.to and options.name is None:
+        return fail(USAGE, "cannot use --to with --all: name the election that NODE is to take over")
+    reply = _asked(options)
+    if reply.outcome is Result.ELSEWHERE and options.name and not only_socket_is_given(options):
         from supervisor.commands.cli.ordering import step_down
 
         if (code := step_down(options, reply.error)) is not None:
             return code
     return told(reply, quiet=options.quiet)
+
+
+def _asked(options: argparse.Namespace) -> Reply:
+    """Send the command with those of its fields that are given, and return the daemon's reply."""
+    fields = {name: getattr(options, name, None) for name in OperatorCommand._fields}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return ask(socket_path(options), OperatorCommand(Verb(options.command), **given))
 
 
 def told(reply: Reply, *, quiet: bool) -> int:
@@ -56,10 +66,12 @@ def status(options: argparse.Namespace) -> int:
     from supervisor.commands.cli.display.table import lines, of_item
 
     if options.cluster:
-        return _cluster(options)
-    path = socket_path(options.socket, options.config)
-    if options.watch:
-        return _watch(options, path)
+        from supervisor.commands.cli.cluster_commands import cluster
+
+        if options.exit_code or options.socket:
+            return fail(USAGE, "cannot use --exit-code or --socket with --cluster, which asks Consul")
+        return cluster(options)
+    path = socket_path(options)
     try:
         body, whole = fetch.status(path)
     except fetch.DaemonUnreachable:
@@ -75,36 +87,12 @@ def status(options: argparse.Namespace) -> int:
     return NEGATIVE if options.exit_code and not whole["healthy"] else DONE
 
 
-def _cluster(options: argparse.Namespace) -> int:
-    from supervisor.commands.cli.cluster_commands import cluster
-
-    for option, given in {
-        "--watch": options.watch,
-        "--exit-code": options.exit_code,
-        "--socket": options.socket,
-    }.items():
-        if given:
-            return fail(USAGE, f"cannot use {option} with --cluster, which asks Consul and not the daemon")
-    return cluster(options)
-
-
-def _watch(options: argparse.Namespace, path: str) -> int:
-    from supervisor.commands.cli.display.screen import watch
-
-    if options.exit_code:
-        return fail(USAGE, "cannot use --exit-code with --watch: the status may change until Ctrl-C")
-    if not sys.stdout.isatty():
-        return fail(USAGE, "cannot watch: standard output is not a terminal; --json is for programs")
-    watch(path, options.name, colours=has_colours())
-    return DONE
-
-
 def holds(options: argparse.Namespace) -> int:
     """Return DONE if this node holds the item, and NEGATIVE if not.
 
     Both answers print nothing, because cron sends a mail for each line.
     """
-    path = socket_path(options.socket, options.config)
+    path = socket_path(options)
     held = fetch.holds(path, options.name)
     if held is None:
         raise no_such_item(options.name, fetch.status(path)[1])
@@ -117,7 +105,7 @@ def wait(options: argparse.Namespace) -> int:
         from supervisor.commands.cli.cluster_commands import wait
 
         return wait(options)
-    path = socket_path(options.socket, options.config)
+    path = socket_path(options)
     held = _held_within(path, options.name, options.timeout_s)
     if held is None:
         raise no_such_item(options.name, fetch.status(path)[1])
@@ -152,17 +140,6 @@ def no_such_item(name: str, status: Mapping[str, Any]) -> UnknownItem:
     return UnknownItem(f"cannot find {name}: no such election or semaphore, there are {known}")
 
 
-def socket_path(given: str | None, config: Path | None) -> str:
-    """Return the path of the daemon's control socket: the given one, or else that of the configuration.
-
-    Print a warning on standard error where a fault of the configuration may hide another socket. Raises
-    ConfigError when the configuration does not exist.
-    """
-    from supervisor.config.control import control_socket
-
-    if given is not None:
-        return given
-    path, doubt = control_socket(readable_config(config), os.environ)
-    if doubt:
-        fail(DONE, f"warning: {doubt}; so {path} is asked, the usual control socket; --socket names another")
-    return path
+def socket_path(options: argparse.Namespace) -> str:
+    """Return the path of the daemon's control socket. Raises ConfigError when --config cannot be read."""
+    return options.socket or control_socket(options.config, os.environ)

@@ -16,7 +16,7 @@ from supervisor.reporting.control import fetch
 
 
 def events(options: argparse.Namespace) -> int:
-    path = socket_path(options.socket, options.config)
+    path = socket_path(options)
     try:
         document = fetch.events(path)
     except fetch.DaemonUnreachable as error:

@@ -11,14 +11,16 @@ from supervisor.commands.cli.terminal import fail, progress, run_async, say
 
 
 def plan(options: argparse.Namespace) -> int:
-    from supervisor.commands.check.plan import FAILOVER, USUALLY, Wishes, as_text, cost_text
+    from supervisor.commands.check.plan import Wishes, as_text
     from supervisor.commands.check.plan import plan as plan_for
     from supervisor.commands.check.relied_on import DEFAULT_GOSSIP, SERF_HEALTH, Gossip
 
     gossip = Gossip(options.probe_interval_s, options.suspicion_mult)
     usually_s, change_s, checks = options.failover_usually_s, options.leader_change_s, options.checks or ()
     if options.failover_s is None and usually_s is None:
-        return fail(USAGE, f"cannot plan without a wish for the failover: give {FAILOVER} or {USUALLY}")
+        return fail(
+            USAGE, "cannot plan without a wish for the failover: give --failover or --failover-usually"
+        )
     if usually_s is not None and SERF_HEALTH not in checks:
         checks = (*checks, SERF_HEALTH)
     if gossip != DEFAULT_GOSSIP and SERF_HEALTH not in checks:
@@ -26,11 +28,9 @@ def plan(options: argparse.Namespace) -> int:
     on_lose_s, silence_s, watchdog_s = options.on_lose_s, options.silence_s, options.watchdog_s
     more = change_s, usually_s, watchdog_s, options.fence_s, gossip
     wishes = Wishes(options.failover_s, on_lose_s, silence_s, checks, *more)
-    found = plan_for(wishes)
-    if isinstance(found, dict):
-        fail(NEGATIVE, "cannot plan a session: none meets all these wishes; change one of them:")
-        progress("\n".join(cost_text(*each) for each in found.items()))
-        return NEGATIVE
+    if (found := plan_for(wishes)) is None:
+        remedy = "allow a longer failover, or ask for less --on-lose, --silence or --fence"
+        return fail(NEGATIVE, f"cannot plan a session: none meets all these wishes; {remedy}")
     print(as_text(found, wishes), end="")
     return DONE
 

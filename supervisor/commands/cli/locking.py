@@ -43,6 +43,8 @@ def _lock(options: argparse.Namespace) -> int:
         )
     if options.limit is not None and options.every_s is not None:
         return fail(USAGE, "cannot use --every with -n: a period has one start, remove one of the two")
+    if options.limit == 1:  # as `consul lock -n=1`, which is no semaphore
+        options.key, options.limit = options.key + LOCK_SUFFIX, None
     if refused := _why_not_executable(options.argv):
         code, why = refused
         return fail(code, f"cannot run {options.argv[0]}: {why}")

@@ -8,12 +8,13 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from supervisor.adapters.consul.candidates import NoTarget, target_of
 from supervisor.adapters.consul.fleet_requests import ReadOrder, WriteOrder
+from supervisor.adapters.consul.members import Members, Part, cluster_now
 from supervisor.adapters.consul.query import LOOKUP_S, LookupFailed, OneOffClient, key_view
 from supervisor.commands.cli.consul_commands import fleet_of, item_of, load_for
 from supervisor.commands.cli.display.text import escape
@@ -21,7 +22,7 @@ from supervisor.commands.cli.exit_codes import DONE, NEGATIVE
 from supervisor.commands.cli.terminal import fail, progress, run_async
 from supervisor.config import Config, ConfigError
 from supervisor.config.environment import EVERY_ITEM
-from supervisor.config.formats.json_values import holder_node
+from supervisor.config.formats.json_values import holder_name
 from supervisor.core.actions import Role
 from supervisor.core.lock.handover import HANDOVER_S
 from supervisor.core.outcomes import Done, KeyView, LostRace, Unknown
@@ -36,6 +37,7 @@ FOLLOWED_S = 30.0  # in which a daemon follows an order, unless it is cut off or
 DONE_S = 660.0  # on_lose with its retries takes shorter
 TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
 LOOK_EVERY_S = 0.5
+SHOWN_S = 5.0  # an order is seen within a second, and told within two more
 
 
 def everywhere(options: argparse.Namespace) -> int:
@@ -49,7 +51,7 @@ def everywhere(options: argparse.Namespace) -> int:
 async def _everywhere(
     options: argparse.Namespace, config: Config, prefix: str, items: Sequence[ItemSettings]
 ) -> int:
-    code, resumes = DONE, options.command == "resume"
+    code, resumes, done = DONE, options.command == "resume", dict[str, tuple[Order | None, str]]()
     async with OneOffClient(config.consul) as consul:
         for item in items:
             key = pause_key(prefix, item.name)
@@ -59,9 +61,48 @@ async def _everywhere(
             except NotPossible as error:
                 code = fail(NEGATIVE, f"cannot {options.command} {item.name} everywhere: {error}")
                 continue
-            if not options.quiet:
-                print(escape(f"{item.name}: {_done(order, former)}"), flush=True)
+            done[item.name] = order, f"{item.name}: {_done(order, former)}"
+    behind = await _behind(config, [item for item in items if item.name in done], done)
+    for name, (_, line) in done.items():
+        if behind[name]:
+            code = fail(NEGATIVE, f"{line}; not followed within {SHOWN_S:g} s by {behind[name]}")
+        elif not options.quiet:
+            print(escape(line), flush=True)
     return code
+
+
+async def _behind(
+    config: Config, items: Sequence[ItemSettings], orders: Mapping[str, tuple[Order | None, str]]
+) -> dict[str, str]:
+    """Return by item who does not show that it follows, once all do or SHOWN_S is over."""
+    behind, began, service = dict[str, str](), time.monotonic(), config.fleet.service if config.fleet else ""
+    while True:
+        try:
+            for each in (await cluster_now(config.consul, items, service)).items:
+                behind[each.settings.name] = ", ".join(_not_following(each, orders[each.settings.name][0]))
+        except LookupFailed as error:
+            behind |= {item.name: f"nodes that Consul does not show ({error})" for item in items}
+        items = [item for item in items if behind[item.name]]
+        if not items or time.monotonic() - began > SHOWN_S:
+            return behind
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+def _not_following(members: Members, order: Order | None) -> Iterator[str]:
+    """Yield who does not follow the order. None: it was taken back, and concerns nobody without fleet."""
+    told, known = order.told if order else "everywhere by ", []
+    for node in members.nodes:
+        known.append(node.member)
+        if not node.role:
+            yield f"{node.of.name} (it cannot tell: Consul's catalog has no room for all of its items)"
+        elif (told in node.detail) is not bool(order) and (node.member or node.of.status != "critical"):
+            yield node.of.name
+    is_sure = members.is_complete and bool(members.nodes)
+    without = "without fleet" if is_sure else "perhaps without fleet"
+    for each in members.members if order else ():
+        if each not in known and each.part is not Part.VANISHED:
+            yield f"{each.node or each.consul_node or 'a node'} (session {each.session}, {without})"
+    yield from () if is_sure else (f"nodes that are not shown ({note})" for note in members.notes)
 
 
 def _done(order: Order | None, former: Order | str | None) -> str:
@@ -159,23 +200,24 @@ async def _step_down(options: argparse.Namespace, config: Config, prefix: str, i
         holder, to = await _holder(consul, item), ""
         if not holder.session:
             raise NotPossible("nobody holds it")
+        seen = await consul.sessions()
         if options.to:
-            seen, hostname = await consul.sessions(), socket.gethostname()
-            to = target_of(options.to, item, seen, ours=holder.session, hostname=hostname).id
+            present = await consul.present(config.fleet.service) if config.fleet else ()
+            to = target_of(options.to, item, seen, present, holder, socket.gethostname()).id
         order = _order(item, options.note, options.rest_s, to)
         key = step_down_key(prefix, holder.session)
         try:
             await _write(consul, prefix, key, order)
             if not options.quiet:
                 progress(escape(f"{item.name}: {holder.name} is asked to step down"))
-            return await _taken_over(consul, config, item, holder, to)
+            return await _taken_over(consul, config, item, holder, to, {each.id for each in seen.sessions})
         finally:  # a key that stays means nothing once the session has ended
             with suppress(LookupFailed):
                 await _withdraw(consul, prefix, key, order)
 
 
 async def _taken_over(
-    consul: OneOffClient, config: Config, item: ItemSettings, former: _Holder, to: str
+    consul: OneOffClient, config: Config, item: ItemSettings, former: _Holder, to: str, before: set[str]
 ) -> str:
     """Wait until another node holds the key, or the one that is to, and return who. Raises NotPossible."""
     began = free_since = time.monotonic()
@@ -183,15 +225,21 @@ async def _taken_over(
     while True:
         holder, now = await _holder(consul, item), time.monotonic()
         if holder.session not in ("", former.session):
-            if holder.session == to or (not to and holder.name != former.name):
+            may_be_same = former.session in before and holder.session not in before  # by its next session
+            if holder.session == to or (not to and not (may_be_same and holder.name == former.name)):
                 return f"{item.name}: {holder.name} holds it, {now - began:.1f} s after the order"
             raise NotPossible(f"{former.name} has released it, and {holder.name} holds it now")
         free_since = now if holder.session else free_since
         if now - free_since > within_s:
-            raise NotPossible(f"{former.name} has released it, but nobody took over within {within_s:g} s")
+            gone = f"{former.name} does not hold it any more"
+            raise NotPossible(f"{gone}, but nobody took over within {within_s:g} s")
         if holder.session and now - began > DONE_S:
             raise NotPossible(f"{former.name} still holds it; see `status` there")
-        if holder.session and now - began > FOLLOWED_S and not await _loses(consul, config, item):
+        roles = await _roles(consul, config, item) if holder.session and now - began > SHOWN_S else None
+        if roles and Role.STUCK in roles:
+            remedy = f"`consul-supervisor recover {item.name}` there, once nothing of it acts"
+            raise NotPossible(f"{former.name} is stuck, so it keeps the lock: {remedy}")
+        if roles is not None and Role.LOSING not in roles and now - began > FOLLOWED_S:
             unknown = "is it up, does its file have fleet, and may its token read the orders?"
             raise NotPossible(f"{former.name} has not followed the order within {FOLLOWED_S:g} s: {unknown}")
         await asyncio.sleep(LOOK_EVERY_S)
@@ -201,13 +249,14 @@ async def _holder(consul: OneOffClient, item: ItemSettings) -> _Holder:
     view = await consul.item(item)
     if not isinstance(view, KeyView) or not view.session:
         return _Holder("", "")
-    value = view.value.decode(errors="replace")
-    return _Holder(view.session, (holder_node(view.value) or value)[:200] or view.session)
+    name = holder_name(view.value)
+    nodes = {each.id: each.node for each in (await consul.sessions()).sessions} if not name else {}
+    return _Holder(view.session, name or nodes.get(view.session) or view.session)
 
 
-async def _loses(consul: OneOffClient, config: Config, item: ItemSettings) -> bool:
-    """Return whether a node is in the middle of on_lose, as far as Consul's catalog shows."""
+async def _roles(consul: OneOffClient, config: Config, item: ItemSettings) -> set[str]:
+    """Return the roles of all nodes, as far as Consul's catalog shows them; else one may be losing."""
     present = await consul.present(config.fleet.service) if config.fleet else ""
     if isinstance(present, str):
-        return True
-    return any(each.parts.get(item.name, ("",))[0] in (Role.LOSING, Role.STUCK) for each in present)
+        return {Role.LOSING}
+    return {each.parts.get(item.name, ("",))[0] for each in present}

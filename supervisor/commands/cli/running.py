@@ -18,9 +18,9 @@ from supervisor.adapters.runtime.notification import still_starting
 from supervisor.commands.cli.exit_codes import CONFIGURATION, DONE, NEGATIVE
 from supervisor.commands.cli.terminal import collect_rarely, fail, report, run_async
 from supervisor.config import Config, ConfigError, load, schema_text
-from supervisor.config.control import control_socket
-from supervisor.config.loader import state_dir_without_file, state_dirs_of
+from supervisor.config.loader import state_dirs_of
 from supervisor.config.notification import may_stand_still_s
+from supervisor.config.places import usual_socket, usual_state_dir
 from supervisor.daemon import accepted
 from supervisor.reporting.control import ControlError
 
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         return code
     except NoAnswer as error:
         fail(NEGATIVE, f"cannot read {path}: {error.strerror}")
-        _wind_up_each([state_dir_without_file(os.environ)], note)
+        _wind_up_each([usual_state_dir(os.environ)], note)
         return NEGATIVE  # systemd starts the daemon again, and the file system may answer by then
     except (ConfigError, TokenError, ControlError) as error:
         code = report(error)
@@ -75,7 +75,7 @@ def _load_or_go_on(path: Path, note: Path) -> _Start:
         return _Start(config)
     except NoAnswer as error:
         unusable, why = error, f"{path} cannot be read: {error.strerror}"
-        folders = [state_dir_without_file(os.environ)]  # the files may hang whoever looks into them
+        folders = [usual_state_dir(os.environ)]  # the files may hang whoever looks into them
     except TokenError as error:
         unusable, why = error, str(error)
         folders = [] if config is None else [config.state_dir]
@@ -205,7 +205,7 @@ def _note_file(path: Path) -> Path:
     It is in the folder that systemd keeps during restarts. Without systemd it is beside the default control
     socket, which several daemons may share, so its name is that of the configuration at ``path``.
     """
-    beside = Path(control_socket(None, os.environ)[0])
+    beside = Path(usual_socket(os.environ))
     if os.environ.get("RUNTIME_DIRECTORY"):
         return beside.with_name(NOTED)
     return beside.with_name(f"{NOTED}.{sha256(os.fsencode(path)).hexdigest()[:16]}")

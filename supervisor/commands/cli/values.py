@@ -100,7 +100,7 @@ def node(text: str) -> str:
 
 
 def socket(text: str) -> str:
-    from supervisor.config.control import PATH_BYTES_MAX
+    from supervisor.config.places import PATH_BYTES_MAX
 
     path = str(Path(text).absolute())
     if len(os.fsencode(path)) > PATH_BYTES_MAX:

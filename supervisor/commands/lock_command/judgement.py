@@ -3,7 +3,7 @@
 A daemon goes on trying, because an operator corrects a fault while it runs. A command reports the fault.
 """
 
-from supervisor.config.formats.json_values import holder_node
+from supervisor.config.formats.json_values import holder_name
 from supervisor.core.contender.state import Contender
 from supervisor.core.events import Answered
 from supervisor.core.outcomes import (
@@ -77,5 +77,5 @@ def _whose(contender: Contender) -> str:
         return f"{taken} slots are taken, the limit is {min(settings.limit, limit or settings.limit)}"
     if not isinstance(view, KeyView) or not view.session:
         return "Consul still keeps it locked after the loss of a holder (lock-delay)"
-    node = holder_node(view.value)
+    node = holder_name(view.value)
     return f"{node or 'a node'} holds it with session {view.session}"

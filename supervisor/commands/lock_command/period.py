@@ -6,8 +6,8 @@ saw this start, on CLOCK_BOOTTIME, which nobody sets. It notes that moment in th
 is a process of its own, under the id of its boot. The start is older than that, so the command runs at most
 once in a period. A machine that has not seen the start notes that it has now, and a period later it is due.
 
-A wall clock decides alone when the start is so old by it that no clock should be off by as much. Otherwise
-the command would never run again on machines that each live for less than a period.
+For a machine that has not seen it, the wall clock decides when the start is so old that no two clocks should
+differ by as much. Else the command would never run again where each machine lives for less than a period.
 """
 
 import json
@@ -19,7 +19,7 @@ from supervisor.core.frozen import dataclass
 
 # How much earlier a start may come, because cron itself is late at times.
 SLACK_SHARE, SLACK_S_MAX = 1 / 20, 5.0
-CLOCKS_OFF_S = 86_400.0  # no clock is off by more, unless it was never set
+CLOCKS_OFF_S = 86_400.0  # no two clocks differ by more, unless one was never set
 NEVER_SET_S = 1_577_836_800.0  # 2020: a wall clock that shows less was never set
 SEEN_MAX = 64  # machines that note a start; the value stays below 4 KiB
 VALUE_BYTES_MAX = 65_536  # what is longer is no value of ours
@@ -62,7 +62,7 @@ class Period:
         seen_at = min(now, start.seen.get(self._boot, self._first.get(start.at_s, now)))
         age_s, slack_s = now - seen_at, min(SLACK_SHARE * self._every_s, SLACK_S_MAX)
         is_old = start.at_s >= NEVER_SET_S and wall_s - start.at_s >= self._every_s + CLOCKS_OFF_S
-        if is_old or age_s >= self._every_s - slack_s:
+        if is_old and self._boot not in start.seen or age_s >= self._every_s - slack_s:
             return Judged(self._value(wall_s, {self._boot: now}), "")
         every, age = format_duration(self._every_s), format_duration(age_s)
         why_not = f"not due before {every} have passed since this machine saw a start, {age} ago"

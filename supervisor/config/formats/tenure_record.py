@@ -31,6 +31,7 @@ def encoded(record: TenureRecord) -> bytes:
         "host": record.place.host,
         "machine": record.place.machine,
         "boot": record.place.boot,
+        "journal": record.place.journal,
         "token": record.token,
     }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
@@ -53,11 +54,16 @@ def decoded(value: bytes, index: int) -> TenureRecord:
             lose_time_s=min(parse_duration(fields["lose_time"]), PRUNE_DELAY_MAX_S),
             target=_name(fields["target"]) or None,
             node=_name(fields["node"]) or None,
-            place=Place(_name(fields["machine"]), _name(fields["host"]), _name(fields["boot"])),
+            place=_place(fields),
             token=token or index,
         )
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return UNREADABLE
+
+
+def _place(fields: Any) -> Place:
+    machine, host, boot = (_name(fields[each]) for each in ("machine", "host", "boot"))
+    return Place(machine, host, boot, _name(fields.get("journal", "")))
 
 
 def _name(given: Any) -> str:

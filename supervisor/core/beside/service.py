@@ -6,20 +6,22 @@ this node holds, each contact lets the check pass, and tries again whatever has 
 is TTL_INTERVALS intervals, so after a crash, or where the agent refuses to deregister it, the name stays no
 longer than that.
 
-An id of another program is left alone, so the agent is asked for the id before each registration and each
-deregistration, and now and then while this node holds. The agent tells its servers of an instance with the
-token of its registration, and does not say so when they refuse that token. So an instance that this process
-has not registered with the token in use is registered anew, also before its deregistration. Some time after
-a deregistration the agent is asked once more, because a frozen agent may apply an earlier request late.
+An id of another program is left alone, so the agent is asked for it before a registration, before the end,
+and now and then while this node holds. The agent tells its servers with the token of the registration, and is
+silent when they refuse it. So an instance not registered with the token in use is registered anew first. At
+the end its check fails, it is deregistered once no server names it, and the servers are asked again, because
+they may refuse the agent. Later so is the agent, because a frozen one may apply an earlier request late.
 """
 
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import Lease
 from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.tenure import Phase, Tenure
-from supervisor.core.outcomes import Done, Instance, Outcome
+from supervisor.core.outcomes import Done, Instance, Outcome, Unknown
 from supervisor.core.requests import (
     DeregisterService,
+    FailService,
+    FindService,
     PassService,
     ReadService,
     RegisterService,
@@ -31,6 +33,7 @@ from supervisor.core.times import LONG_AGO, NEVER
 
 AGAIN_S = 5.0  # a failure that lasts is rare in the log, and a request that was applied late is seen soon
 TTL_INTERVALS = 3  # of the holder's reads, so that a pass without an answer hides no holder
+NAMED_S, LEFT_S = 0.5, 30.0  # to the next try where the servers name an instance, or only keep it
 LOOK_TTLS = 3  # between two looks of a holder, because a program takes an id over rarely
 
 Registration = tuple[ServiceSettings, float]
@@ -58,7 +61,10 @@ class Service:
 
     @property
     def notice(self) -> str:
-        """The notice that another program has the id of the instance. Blank: it has not."""
+        """The notice about an instance that cannot be registered, or has not gone. Blank: there is none."""
+        if self.of is not None and self.found in (Instance.NAMED, Instance.LEFT):
+            remedy = 'give its agent a token (acl.tokens.agent) with node_prefix "" { policy = "write" }'
+            return f"the service {self.of.name} of this node is still {self.found.value}: {remedy}"
         if self.wanted is None or self.found is not Instance.FOREIGN:
             return ""
         remedy = f"`consul services deregister -id={self.wanted[0].id}` removes it"
@@ -79,9 +85,19 @@ class Service:
                 found, registered, due_at = self.found, self.registered, pass_at
             case ReadService(), Instance.OURS:
                 found, registered, looked_at, due_at = outcome, self.registered, now, now
-            case DeregisterService() | ReadService(), Done() | Instance.ABSENT if is_late and not self.wanted:
+            case FailService(), Done() | Instance.UNKNOWN:
+                found, due_at = Instance.FAILED, now
+            case DeregisterService(), Done() | Instance.ABSENT if not self.wanted:
+                is_late, found, due_at = False, Instance.REMOVED, now
+            case FindService(), Instance() if self.found is Instance.FAILED and outcome is not Instance.NAMED:
+                found, due_at = Instance.UNNAMED, now
+            case FindService(), Instance.NAMED | Instance.LEFT:
+                found, due_at = outcome, now + (LEFT_S if outcome is Instance.LEFT else NAMED_S)
+            case FindService(), Unknown():
+                found = self.found
+            case ReadService(), Instance.ABSENT if is_late and not self.wanted:
                 is_late = False
-            case _, Instance():
+            case _, Instance() if not isinstance(request, FindService):
                 found, due_at = outcome, now + AGAIN_S if outcome is Instance.FOREIGN else now
         service = replace(self, found=found, registered=registered, exchange=self.exchange.finish(due_at))
         return replace(service, looked_at=looked_at, is_late=is_late)
@@ -108,21 +124,25 @@ def advance(
     state = replace(state, of=of, wanted=wanted, contact=contact, found=found, exchange=exchange)
     if not exchange.ready(now):
         return state, ()
-    request = _next_request(state, (item.name, now, lease.exchange_s, of), ttl_s)
+    request = next_request(state, (item.name, now, lease.exchange_s, of), ttl_s)
     exchange = exchange.schedule_at(NEVER) if request is None else exchange.begin(request)
     return replace(state, exchange=exchange), () if request is None else (request,)
 
 
-def _next_request(
+def next_request(
     state: Service, frame: tuple[str, float, float, ServiceSettings], ttl_s: float
 ) -> ServiceRequest | None:
     match state.found, state.wanted:
         case (Instance.UNKNOWN, _) | (Instance.FOREIGN, (_, _)):
             return ReadService(*frame)
-        case Instance.FORMER, None:  # so that the agent has a token with which it can deregister it
+        case Instance.FORMER | Instance.NAMED, None:  # so that the agent has a token that its servers accept
             return RegisterService(*frame, ttl_s, passing=False)
         case Instance.OURS, None:
+            return FailService(*frame)
+        case Instance.UNNAMED, None:
             return DeregisterService(*frame)
+        case Instance.FAILED | Instance.REMOVED | Instance.LEFT, None:
+            return FindService(*frame)
         case _, None:
             return None
         case Instance.OURS, wanted if wanted == state.registered:

@@ -4,6 +4,8 @@ A new contender has sent nothing and started nothing. Its first step is due at o
 follows from the settings and the record.
 """
 
+from typing import Any
+
 from supervisor.core.actions import EMPTY_RECORD, Point, Record, Role
 from supervisor.core.beside import candidate_check as healths
 from supervisor.core.beside.maintenance import new_maintenance
@@ -18,7 +20,7 @@ from supervisor.core.lock.semaphore import SemaphoreLock
 from supervisor.core.machines import record as records
 from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.settings import NOWHERE, ItemSettings, Place, SemaphoreSettings, Wanted
-from supervisor.core.times import LONG_AGO
+from supervisor.core.times import LONG_AGO, NEVER
 
 
 def new_contender(
@@ -58,12 +60,13 @@ def new_contender(
         tenure=tenure,
         told_role=(Role.WAITING if settings.contend else Role.OBSERVER, ""),
         paused_until=records.paused_until(record),
+        stays_until=LONG_AGO if record.stays_until is None else record.stays_until or NEVER,
         record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
         place=place,
     )
     if tenure is not None:
         lock = contender.lock.restored_from(tenure).read_by(now)
-        return replace(contender, lock=lock.followed(tenure.session, now) if contender.session.owes else lock)
+        return replace(contender, lock=lock.followed(tenure.session, now) if record.owes else lock)
     return want_session(contender, LONG_AGO)
 
 
@@ -95,10 +98,12 @@ def contender_of(
     return want_session_anew(replace(contender, rejoin_at=now + wanted.delay_s))
 
 
-def inherit(heir: Contender, *, paused_until: float, rejoin_at: float, rests_until: float) -> Contender:
-    """Return the heir, which has not begun, with the pause, the rest and the delay of its predecessor."""
-    heir = replace(heir, paused_until=paused_until, rejoin_at=rejoin_at, rests_until=rests_until)
-    return want_session_anew(heir)
+INHERITED = ("paused_until", "stays_until", "rejoin_at", "rests_until")
+
+
+def inherit(heir: Contender, **of: Any) -> Contender:
+    """Return the heir, which has not begun, with these INHERITED fields of its predecessor."""
+    return want_session_anew(replace(heir, **of))
 
 
 def _lock_of(settings: ItemSettings, spread: float) -> Lock:

@@ -14,9 +14,10 @@ from supervisor.core.frozen import replace
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.lock.base import Observation
 from supervisor.core.machines import session as sessions
+from supervisor.core.machines import tenure as tenures
 from supervisor.core.machines.guard import Guard, GuardEnd
 from supervisor.core.machines.session import Stage
-from supervisor.core.machines.tenure import OUR_OWN_MAKING, Phase, Tenure
+from supervisor.core.machines.tenure import OUR_OWN_MAKING, PLANNED, Phase, PhaseEnd, Tenure
 from supervisor.core.outcomes import KeyView, View
 from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure_record import ABSENT
@@ -89,6 +90,7 @@ def observe(contender: Contender, observation: Observation, now: float) -> Conte
     tenure, contends = contender.tenure, contender.settings.contend
     our_session = contender.session.id if contends else None
     lock = contender.lock.with_observation(observation, our_session, now)
+    lock = lock if tenure is None else lock.following(tenure.session, now)
     change = contender.change.observe(observation.view) if lock.is_complete else contender.change
     contender = replace(contender, lock=lock, change=change)
     if contender.settings.kind == "election" or not contends:
@@ -130,6 +132,14 @@ def confirm_off(contender: Contender) -> Contender:
     return replace(contender, tenure=replace(tenure, guard=replace(guard, end=GuardEnd.CONFIRMED)))
 
 
+def recover(contender: Contender) -> Contender:
+    """End a stuck tenure, or a tenure record of this machine: an operator says that nothing acts."""
+    tenure, stray = contender.tenure, contender.stray
+    if stray is not None:
+        return replace(contender, disowned=stray.session)
+    return replace(contender, tenure=tenure and tenures.recover(tenure))
+
+
 # --- a session or a tenure ends ---------------------------------------------------------------------
 
 
@@ -168,8 +178,16 @@ def session_altered(contender: Contender, why: str, now: float) -> Contender:
 def release_once_recorded(contender: Contender, tenure: Tenure, now: float) -> Contender:
     """Release the lock as soon as the record shows that nothing of the tenure is left to do.
 
-    A release that is applied late must not meet a process that has adopted the tenure after a crash.
+    A release that is applied late must not meet a process that has adopted the tenure after a crash. While
+    KILL has not ended a process, an ordered loss keeps the lock, and no other one says that it is over.
     """
+    if tenure.survivors and contender.has_lock and tenure.reason in PLANNED:
+        return replace(contender, tenure=tenures.become(tenure, PhaseEnd.OUTLIVED))
+    has_record = contender.session.owes or contender.lock.tenure_record_names(tenure.session)
+    if not has_record and contender.settings.fence is None and contender.settings.watchdog is None:
+        contender = replace(contender, tenure=replace(tenure, survivors=""))
+    elif tenure.survivors:
+        return replace(contender, session=contender.session.mark_dead())
     if not contender.record_keeper.has_tenure(tenure.session):
         return _end_tenure(contender, tenure, now)
     if contender.final_attempt and contender.record_keeper.refused is not None:
@@ -254,7 +272,8 @@ def step_down(contender: Contender, asked: StepDownAsked, now: float) -> Contend
     if tenure is None or not tenure.believes or asked.session not in (None, tenure.session):
         return contender
     session = replace(contender.session, handover_to=asked.handover_to)
-    tenure = replace(tenure.lose(Reason.STEP_DOWN, now), note=asked.note)
+    tenure = tenure.lose(Reason.STEP_DOWN, now, within_s=contender.lease.lose_time_s)
+    tenure = replace(tenure, note=asked.note)
     return replace(contender, tenure=tenure, rest_s=asked.for_s, session=session)
 
 
@@ -264,7 +283,8 @@ def resume(contender: Contender, now: float, *, by_name: bool) -> Contender:
     A manual node may try from now on if the operator named it.
     """
     rests, allowed = now < contender.rests_until, contender.allowed or (by_name and contender.settings.manual)
-    contender = replace(contender, paused_until=LONG_AGO, rest_s=0.0, rests_until=LONG_AGO, allowed=allowed)
+    contender = replace(contender, paused_until=LONG_AGO, stays_until=LONG_AGO, allowed=allowed)
+    contender = replace(contender, rest_s=0.0, rests_until=LONG_AGO)
     if not rests or contender.session.stage is not Stage.ABSENT:
         return contender
     return want_session_anew(contender)
@@ -272,8 +292,8 @@ def resume(contender: Contender, now: float, *, by_name: bool) -> Contender:
 
 def stop(contender: Contender, reason: Reason, now: float) -> Contender:
     """Wind up in order, with this reason for the hooks."""
-    tenure = contender.tenure
-    return replace(contender, winding_up=True, departing=False, tenure=tenure and tenure.lose(reason, now))
+    tenure = contender.tenure and contender.tenure.lose(reason, now, within_s=contender.lease.lose_time_s)
+    return replace(contender, winding_up=True, departing=False, tenure=tenure)
 
 
 def depart(contender: Contender, now: float, reason: Reason = Reason.CONFIG_CHANGED) -> Contender:

@@ -14,6 +14,7 @@ from supervisor.core.contender.lifecycle import (
     end_session,
     observe,
     observe_record,
+    recover,
     resume,
     session_altered,
     session_died,
@@ -40,6 +41,7 @@ from supervisor.core.events import (
     Stalled,
     StepDownAsked,
     StopAsked,
+    SurvivorsChanged,
     Tick,
     WatchdogTried,
 )
@@ -62,11 +64,13 @@ from supervisor.core.outcomes import (
     SessionAlive,
     SessionAltered,
     SessionGone,
+    TenureShown,
 )
 from supervisor.core.requests import (
     CreateSession,
     DestroySession,
     MarkTenure,
+    Release,
     Request,
     Rewrite,
     ServiceRequest,
@@ -90,6 +94,10 @@ def apply_event(contender: Contender, event: Event, now: float) -> Contender:
             if contender.tenure is None:
                 return contender
             return replace(contender, tenure=tenures.run_ended(contender.tenure, event, now))
+        case SurvivorsChanged(survivors=survivors):
+            tenure, wait_s = contender.tenure, contender.lease.lose_time_s
+            wait_until = now + wait_s if survivors and contender.has_lock else LONG_AGO
+            return replace(contender, tenure=tenure and tenures.outlived(tenure, survivors, wait_until))
         case HooksChecked(faults=faults):
             return replace(contender, faults=faults) if contender.settings.contend else contender
         case RecordWritten():
@@ -109,16 +117,15 @@ def apply_event(contender: Contender, event: Event, now: float) -> Contender:
         case ConfigLoaded():
             raise AssertionError("Contenders alone takes in a file")
         case RecoverAsked():
-            tenure = contender.tenure
-            return replace(contender, tenure=tenure and tenures.recover(tenure))
-        case PauseAsked(until=until):
-            return replace(contender, paused_until=until, allowed=False)  # no word to try outlives a pause
+            return recover(contender)
+        case PauseAsked(until=until, stays_until=stays_until):  # no word to try outlives a pause
+            return replace(contender, paused_until=until, stays_until=stays_until, allowed=False)
         case ConfirmOffAsked():
             return confirm_off(contender)
         case OrderSeen(withheld=withheld):
             return replace(contender, withheld=withheld)
         case PauseOver():
-            return replace(contender, paused_until=LONG_AGO)
+            return replace(contender, paused_until=LONG_AGO, stays_until=LONG_AGO)
         case ResumeAsked(by_name=by_name):
             return resume(contender, now, by_name=by_name)
 
@@ -220,13 +227,11 @@ def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now
             return replace(contender, session=sessions.written(session, contender.terms, outcome, now))
         case Rewrite():
             return _rewritten(contender, request, outcome, now)
-        case MarkTenure() if contender.tenure is not None:
-            return _marked(contender, request, outcome, now)
         case MarkTenure() | WatchTenure():
-            view = contender.lock.view
-            holder = view.session if isinstance(view, KeyView) else None
+            lock = contender.lock.looked(request, outcome)
+            holder = lock.view.session if isinstance(lock.view, KeyView) else None
             looked = sessions.looked(session, contender.terms, outcome, holder, now)
-            return replace(contender, session=looked)
+            return replace(contender, session=looked, lock=lock)
         case _ if session.stage is Stage.RELEASING:
             return _release_answered(contender, outcome, now)
         case _:
@@ -234,11 +239,12 @@ def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now
 
 
 def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
-    is_read = request == contender.lock.read.pending
+    is_read, is_stale = request == contender.lock.read.pending, contender.lock.details.stale
     lock, observation = contender.lock.answered(contender.terms, request, outcome, now)
     contender = replace(contender, lock=lock)
-    if isinstance(request, WatchTenure):
-        return observe_record(contender, request.at, now)
+    if isinstance(request, WatchTenure):  # no answer is no look, and a fence waits for one
+        seen = isinstance(outcome, TenureShown) and not is_stale
+        return observe_record(contender, request.at, now) if seen else contender
     if contender.session.awaits_observation and is_read:
         return _release_informed(contender, observation, now)
     if observation is not None:
@@ -254,7 +260,8 @@ def _maintenance_answered(contender: Contender, outcome: Outcome, now: float) ->
     assert check is not None, "a request that the settings do not want"
     maintenance = contender.maintenance.answered(outcome, check, now, contender.patient_retry_s)
     if tenure is not None and tenure.believes and isinstance(outcome, InMaintenance) and outcome.why:
-        tenure = replace(tenure.lose(Reason.MAINTENANCE, now), note=outcome.reason)
+        tenure = tenure.lose(Reason.MAINTENANCE, now, within_s=contender.lease.lose_time_s)
+        tenure = replace(tenure, note=outcome.reason)
     return replace(contender, maintenance=maintenance, tenure=tenure)
 
 
@@ -333,18 +340,12 @@ def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: fl
     return replace(contender, session=session, lock=lock, tenure=tenure)
 
 
-def _marked(contender: Contender, request: MarkTenure, outcome: Outcome, now: float) -> Contender:
-    """Note that a loser has told those who wait for it; where the record has changed, it tells them anew."""
-    session = contender.session.rewritten(request, outcome, now, contender.terms.retry_s)
-    session, lock = sessions.written(session, contender.terms, outcome, now), contender.lock
-    if isinstance(outcome, Done):
-        lock = lock.with_tenure_record(request.record)
-    return replace(contender, session=session, lock=lock)
-
-
 def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
+    request, lock = contender.session.write.pending, contender.lock
+    if isinstance(request, Release) and request.ends_record and outcome == Done():
+        lock = replace(lock, tenure_record=None)  # it went with the lock
     session = sessions.written(contender.session, contender.terms, outcome, now)
-    contender = replace(contender, session=session)
+    contender = replace(contender, session=session, lock=lock)
     if not session.awaits_observation:
         return contender
     lock = contender.lock.write_failed(outcome, contender.terms, now)
@@ -392,7 +393,7 @@ def _observe_holding(contender: Contender, tenure: Tenure, observation: Observat
         tenure = tenure.key_lost(now, observation.view.leader)
     else:
         tenure = replace(tenure, next_leader=observation.view.leader)
-    tenure = tenure.lose(verdict.reason, now, reason_within_s=tenures.REASON_WITHIN_S)
+    tenure = tenure.lose(verdict.reason, now, within_s=tenures.REASON_WITHIN_S)
     return replace(contender, tenure=tenure, session=session)
 
 

@@ -29,16 +29,17 @@ from supervisor.core.machines import record as records
 from supervisor.core.machines import session as sessions
 from supervisor.core.machines.session import Stage
 from supervisor.core.machines.tenure import Phase
-from supervisor.core.requests import Acquire, MarkTenure, Release, Request, Rewrite, Watch
-from supervisor.core.tenure_record import State
+from supervisor.core.requests import Acquire, Release, Request, Watch
 
 OVERWRITTEN = "another program has written over the value by which this node is named: that is written again"
 Begun = tuple[Contender, tuple[Action, ...]]
 
 
-def begin_record(contender: Contender, now: float) -> Begun:
-    """Begin the record if it is due. The caller knows that nothing else is."""
-    return _advance_record(contender, now)
+def begin_exchanges(contender: Contender, now: float) -> Begun:
+    """Begin the renewal and the read that are due. The caller knows that nothing else is."""
+    contender, renewal = _advance_session(contender, now)
+    contender, read = _advance_lock(contender, now)
+    return contender, (*renewal, *read)
 
 
 def begin_due(contender: Contender, now: float) -> Iterator[Begun]:
@@ -54,7 +55,7 @@ def begin_due(contender: Contender, now: float) -> Iterator[Begun]:
     awaited = _awaits_record(contender)
     record_first: tuple[Action, ...] = ()
     if awaited or _has_time_for_record(contender, now):
-        contender, record_first = _advance_record(contender, now)
+        contender, record_first = advance_record(contender, now)
         actions = (*record_first, *actions)
     if awaited and record_first:  # what comes next waits for the record, whose answer is the next event
         contender, reported = _report_loss(contender, now)
@@ -63,7 +64,7 @@ def begin_due(contender: Contender, now: float) -> Iterator[Begun]:
     if actions:
         yield contender, actions
     for begin in _IN_ORDER:
-        if not (record_first and begin is _advance_record):  # it has had its turn
+        if not (record_first and begin is advance_record):  # it has had its turn
             contender, begun = begin(contender, now)
             if begun:
                 yield contender, begun
@@ -115,7 +116,7 @@ def _advance_tenure(contender: Contender, now: float) -> Begun:
         return contender, ()
     tenure, actions = phases.advance(tenure, contender.settings, contender.lease, now)
     contender = replace(contender, tenure=tenure)
-    if contender.guard is not None and contender.guard.awaits_look(contender.settings.fence):
+    if contender.guard is not None and contender.guard.awaits_look:
         contender = replace(contender, lock=contender.lock.look_again(now))
     if tenure.phase is Phase.LOST:
         return release_once_recorded(contender, tenure, now), actions
@@ -148,8 +149,6 @@ def _advance_session(contender: Contender, now: float) -> Begun:
     if contender.tenure is None and session.stage is Stage.LIVE:
         if session.asked_delay_s not in (None, contender.asked_session.lock_delay_s):
             contender = end_session(contender, now)  # the file has changed, and this node must not hold by it
-        elif contender.lock.tries_over_record:
-            contender = replace(contender, session=replace(session, owes=True))
     # A create, a release or a destroy goes first, because another node may wait for it.
     begun: list[Action] = []
     if contender.session.write.ready(now):
@@ -165,9 +164,10 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         attempt = lock.attempt_for(contender.terms, session.id, contender.settings.value, now)
         contender = replace(contender, session=session.attempt(attempt))
         begun.append(attempt)
-    elif (upkeep := _upkeep(contender, now)) is not None:
-        contender = replace(contender, session=session.rewrite(upkeep))
-        begun.append(upkeep)
+    elif contender.rewrite_due_at <= now:
+        rewrite = lock.rewrite_for(contender.terms, session.id, contender.settings.value, now)
+        contender = replace(contender, session=session.rewrite(rewrite))
+        begun.append(rewrite)
     elif contender.look_due_at <= now:
         session, look = sessions.begin_look(session, contender.terms, now)
         contender = replace(contender, session=session)
@@ -178,17 +178,6 @@ def _advance_session(contender: Contender, now: float) -> Begun:
             # The renewal uses the connection that was opened ahead.
             begun += _prepared_release(contender, now)
     return contender, tuple(begun)
-
-
-def _upkeep(contender: Contender, now: float) -> Rewrite | MarkTenure | None:
-    """Return the write that keeps the key of our session, or its tenure record, true. None: none is due."""
-    lock, terms = contender.lock, contender.terms
-    if contender.rewrite_due_at <= now:
-        return lock.rewrite_for(terms, contender.session.id, contender.settings.value, now)
-    if contender.mark_due_at > now or lock.tenure_record is None:
-        return None
-    stopping = replace(lock.tenure_record, state=State.STOPPING)
-    return MarkTenure(terms.item, now, terms.exchange_s, terms.key, stopping, lock.mark_index)
 
 
 def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]:
@@ -211,15 +200,18 @@ def _release(contender: Contender, now: float) -> Request | None:
 def _advance_lock(contender: Contender, now: float) -> Begun:
     if contender.winding_up and contender.tenure is None and not contender.session.awaits_observation:
         return replace(contender, lock=contender.lock.silenced()), ()
-    lock, session, begun = contender.lock, contender.session, tuple[Request, ...]()
+    lock, session = contender.lock, contender.session
     if contender.may_try and lock.lacks_observation(now):
         lock = lock.read_by(now)
     if lock.watch.ready(now):
         lock = replace(lock, watch=lock.watch.schedule_at(max(lock.watch.due_at, session.quiet_until)))
         contender = replace(contender, lock=lock)
-    if lock.deadline <= now:
-        lock, begun = lock.due_requests(contender.terms, now, holding=contender.tenure is not None)
-        contender = replace(contender, lock=lock)
+    mark: Request | None = None
+    if (record := contender.mark) is not None:
+        lock, mark = lock.marking(contender.terms, record, now)
+    lock, begun = lock.due_requests(contender.terms, now, holding=contender.tenure is not None)
+    begun = begun if mark is None else (mark, *begun)
+    contender = replace(contender, lock=lock)
     idle = session.stage is Stage.LIVE and session.write.pending is None
     if contender.tenure is not None or not idle or lock.queues:
         return contender, begun
@@ -260,7 +252,7 @@ def _advance_service(contender: Contender, now: float) -> Begun:
     return replace(contender, service=service), requests
 
 
-def _advance_record(contender: Contender, now: float) -> Begun:
+def advance_record(contender: Contender, now: float) -> Begun:
     """Write the record if it is due. ``begin_due`` puts it first where something waits for it."""
     record_keeper, begun = records.advance(contender.record_keeper, contender.record, contender.settings, now)
     return replace(contender, record_keeper=record_keeper), begun
@@ -302,7 +294,9 @@ def _report_loss(contender: Contender, now: float) -> Begun:
 def _advance_notice(contender: Contender, now: float) -> Begun:
     watchdog = contender.watchdog_fault and f"no watchdog: {contender.watchdog_fault}"
     value = OVERWRITTEN if contender.tenure is not None and contender.tenure.overwritten else ""
-    notices = (watchdog, contender.maintenance.why, contender.lock.notice, value, contender.service.notice)
+    lock, service = contender.lock.notice, contender.service.notice
+    left = "" if contender.tenure is None else contender.tenure.survivors
+    notices = (watchdog, contender.maintenance.why, lock, contender.record_fault, value, service, left)
     notice = "; ".join(filter(None, notices))
     if notice == contender.told_notice:
         return contender, ()
@@ -324,7 +318,7 @@ _IN_ORDER = (
     _advance_lock,
     _advance_change,
     _advance_health,
-    _advance_record,
+    advance_record,
     _advance_role,
     _advance_notice,
     _advance_faults,

@@ -25,7 +25,7 @@ from supervisor.core.machines.session import Session, Stage, Terms
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.requests import Acquire
 from supervisor.core.settings import NOWHERE, ItemSettings, Place, SessionSettings
-from supervisor.core.tenure_record import State, TenureRecord, in_whole_ms
+from supervisor.core.tenure_record import LEFT_BEHIND, SAME_TARGET, State, TenureRecord, in_whole_ms
 from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.core.watchdog import Device
 
@@ -59,6 +59,7 @@ class Contender:
     rest_s: float = 0.0  # the rest that follows this tenure, because the contender steps down
     rests_until: float = LONG_AGO  # no session is wanted before this time. LONG_AGO: there is no rest
     paused_until: float = LONG_AGO  # Unix time, for the shell. NEVER: until resume. LONG_AGO: no pause
+    stays_until: float = LONG_AGO  # the end of what undrain leaves of the pause. LONG_AGO: it leaves nothing
     # An order for the whole fleet withholds the tries. None: not known yet, so nothing is tried meanwhile.
     withheld: bool | None = False
     allowed: bool = False  # an operator lets this node try once more, although its file says that it must not
@@ -72,6 +73,7 @@ class Contender:
     maintenance: Maintenance = Maintenance()  # Consul's maintenance mode, which candidate_check may respect
     service: Service = Service()  # the known state of the service that names this node while it holds
     place: Place = NOWHERE  # where this process runs
+    disowned: str | None = None  # the session of a tenure record of which nothing acts, by an operator's word
     watchdog_fault: str = ""  # why the watchdog could not be used when it was tried last. Blank: it could
 
     @property
@@ -91,11 +93,18 @@ class Contender:
 
     @property
     def record(self) -> Record:
-        return record_of(self.session, self.tenure, self.settings, self.paused_until)
+        session = self.session  # a debt is on record before the deed, and in the session with the deed
+        if self.lock.tries_over_record and session.stage is Stage.LIVE:
+            session = replace(session, owes=True)
+        return record_of(session, self.tenure, self.settings, self.paused_until, self.stays_until)
 
     @property
     def paused(self) -> bool:
         return self.paused_until != LONG_AGO
+
+    @property
+    def drained(self) -> bool:
+        return self.paused_until > self.stays_until
 
     @property
     def guard(self) -> Guard | None:
@@ -253,6 +262,8 @@ class Contender:
             return False
         if self.withheld is not False or (self.settings.fence is not None and session.look_at != NEVER):
             return False
+        if self.mark is not None:
+            return False  # else this node would wait for what it is about to write
         if self.settings.manual and not self.allowed and not self.lock.is_handed_to(session.id):
             return False
         ready = session.may_write and session.verified and self.faults is not None
@@ -269,20 +280,54 @@ class Contender:
         return session.look_at if session.may_write else NEVER
 
     @property
-    def mark_due_at(self) -> float:
-        """When a loser that no longer has the key writes into its tenure record that it stops.
+    def others_record(self) -> TenureRecord | None:
+        """The tenure record of another session that has not ended, on a node of which nothing acts."""
+        record, tenure = self.lock.tenure_record, self.tenure
+        if record is None or record.state is State.ENDED:
+            return None
+        if tenure is not None and tenure.phase is not Phase.GUARDING:
+            return None
+        return None if record.session in (self.session.id, self.session.abandoned_id) else record
 
-        A node may wait behind that record. NEVER: it has written so, or has the key, whose release ends the
-        record.
+    @property
+    def stray(self) -> TenureRecord | None:
+        """The record of another session, which holds no more, by which this machine acts in this boot."""
+        record = self.others_record
+        if record is None or self.lock.has_entry(record.session) or record.place.is_over(self.place):
+            return None
+        return record if record.place.is_same_boot(self.place) else None
+
+    @property
+    def mark(self) -> TenureRecord | None:
+        """What this node must write in the place of the tenure record that it has read. None: nothing.
+
+        Another node may wait behind that record. A loser whose session no longer has the key says that it
+        stops; the release of one that has the key ends the record. A node of which nothing acts says so of a
+        tenure that its machine or its journal has left behind, or that an operator disowns.
         """
-        tenure, lock, session = self.tenure, self.lock, self.session
-        if tenure is None or tenure.believes or not tenure.began or not session.may_write:
-            return NEVER
-        record = lock.tenure_record if lock.tenure_record_names(tenure.session) else None
-        if record is None or record.state is not State.ACTING:
-            return NEVER
-        holds = lock.has_entry(session.id) and not session.dead
-        return NEVER if holds or not lock.mark_index else session.retry_at
+        tenure, record = self.tenure, self.lock.tenure_record
+        if (other := self.others_record) is not None:
+            is_over = other.place.is_over(self.place) or other.session == self.disowned
+            return replace(other, state=State.ENDED) if is_over else None
+        if tenure is None or record is None or tenure.believes or not tenure.began:
+            return None
+        if record.session != tenure.session or record.state is not State.ACTING:
+            return None
+        holds = self.lock.has_entry(tenure.session) and not self.session.dead
+        ours = self.session.id == tenure.session or record.place.is_same_machine(self.place)
+        return replace(record, state=State.STOPPING) if ours and not holds else None
+
+    @property
+    def record_fault(self) -> str:
+        """What a person must put right in the tenure record of another session. Blank: nothing."""
+        if (stray := self.stray) is not None and stray.session != self.disowned:
+            return LEFT_BEHIND.format(item=self.settings.name)
+        other, claim = self.others_record, self.claim
+        if other is None or claim is None or other.target is None or claim.node in (None, other.node):
+            return ""
+        return (
+            SAME_TARGET.format(target=other.target, node=other.name) if other.target == claim.target else ""
+        )
 
     @property
     def rewrite_due_at(self) -> float:
@@ -311,20 +356,26 @@ class Contender:
         """When this contender needs a step at the latest; a step at that time moves the deadline on."""
         if has_finished(self):
             return NEVER
-        times = [self.session.deadline, self.lock.deadline, self.record_keeper.deadline, self.health.deadline]
-        times += (self.maintenance.read.deadline, self.rewrite_due_at, self.mark_due_at, self.look_due_at)
+        return min(self.work_deadline, self.session.renew.deadline, self.lock.read.deadline)
+
+    @property
+    def work_deadline(self) -> float:
+        """The deadline of all but the next renewal and the next read, which nothing else waits for."""
+        session, lock, keeper, health = self.session, self.lock, self.record_keeper, self.health
+        times = [session.write.deadline, self.rewrite_due_at, lock.watch.deadline, lock.details.deadline]
+        times += (self.maintenance.read.deadline, health.deadline, keeper.due_at)
         if self.rests:
             times.append(self.rests_until)
         if not self.winding_up:
             times.append(self.change.deadline)
-        if self.tenure is not None:
+        if self.tenure is None:
+            times += (self.look_due_at, self.lock.try_deadline() if self.may_try else NEVER)
+        else:
             times.append(self.tenure.deadline(self.lease))
         if self.guard is not None:
             times.append(self.guard.deadline(self.settings.fence))
         if self.tenure is None or self.tenure.phase is not Phase.ADOPTING:
             times.append(self.service.exchange.deadline)
-        if self.may_try:
-            times.append(self.lock.try_deadline())
         return min(times)
 
 
@@ -363,8 +414,9 @@ def has_finished(contender: Contender) -> bool:
 def has_let_go(contender: Contender) -> bool:
     """Return whether the contender owes nothing more to Consul or to a hook of its tenure.
 
-    A stuck contender can do nothing more, and keeps the lock while this process goes on.
+    One that is stuck, or waits for the end of a process, can do nothing more, and goes on with this process.
     """
-    if contender.tenure is not None:
-        return contender.tenure.phase is Phase.STUCK and not contender.departing
+    if (tenure := contender.tenure) is not None:
+        waits = tenure.phase is Phase.LOST and bool(tenure.survivors)
+        return (waits or tenure.phase is Phase.STUCK) and not contender.departing
     return contender.session.stage is Stage.ABSENT

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 
 from supervisor.core.actions import Action, Reason
 from supervisor.core.contender.reducer import apply_event
-from supervisor.core.contender.scheduler import Begun, begin_due, begin_record
+from supervisor.core.contender.scheduler import Begun, advance_record, begin_due, begin_exchanges
 from supervisor.core.contender.state import Contender, has_finished
-from supervisor.core.events import Answered, Event, RecordWritten
+from supervisor.core.events import Answered, Event, RecordWritten, Tick
 from supervisor.core.frozen import replace
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.times import LONG_AGO
@@ -37,42 +37,37 @@ def decide(contender: Contender, event: Event, now: float) -> Iterator[Begun]:
     if has_finished(contender):
         yield contender, ()
         return
+    if isinstance(event, Tick) and _is_settled(contender) and contender.work_deadline > now:
+        yield begin_exchanges(contender, now)
+        return
     contender = _expire(contender, now)
     before, contender = contender, apply_event(contender, event, now)
-    if isinstance(event, Answered) and _only_confirms(before, contender, now):
-        yield begin_record(contender, now)
-        return
-    if isinstance(event, RecordWritten) and event.ok and _only_notes_contact(before):
-        yield contender, ()  # the step that wrote the record has begun all that is due
-        return
-    yield from begin_due(contender, now)
+    match event:
+        case Answered() if _only_confirms(before, contender, now):
+            yield (contender, ()) if contender.tenure is before.tenure else advance_record(contender, now)
+        case RecordWritten(ok=True) if before.tenure and before.tenure.recorded and _is_settled(before):
+            yield contender, ()  # the step that wrote the record has begun all that is due
+        case _:
+            yield from begin_due(contender, now)
+
+
+def _is_settled(contender: Contender) -> bool:
+    """Return whether a new contact lets nothing begin, so that only a change or a deadline does."""
+    if contender.winding_up or contender.service.of:
+        return False
+    tenure = contender.tenure
+    return tenure is None or (tenure.phase is Phase.HOLDING and contender.next_settings is None)
 
 
 def _only_confirms(before: Contender, after: Contender, now: float) -> bool:
-    """Return whether an answer has changed only its lane and the contact, so that at most a record is due.
-
-    Everything that was due before the answer has begun. So something is due now only because another part has
-    changed, or because of a time, which the deadline names. A new contact lets nothing begin in a tenure that
-    holds, except the settings of the file and a check of its service.
-    """
-    tenure, then = after.tenure, before.tenure
-    if after.winding_up or after.service.of:
+    """Return whether an answer has changed only its lane and the contact, so that at most a record is due."""
+    if not _is_settled(after) or after.deadline <= now:
         return False
-    if tenure is not None and then is not None:
-        if tenure.phase is not Phase.HOLDING or after.next_settings:
-            return False
-        tenure = replace(tenure, contact=then.contact)
-    session = replace(after.session, renew=before.session.renew)
-    lock = replace(after.lock, read=before.lock.read)
-    return replace(after, tenure=tenure, session=session, lock=lock) == before and after.deadline > now
-
-
-def _only_notes_contact(contender: Contender) -> bool:
-    """Return whether nothing waited for the record just written: the tenure holds, and was on record."""
-    tenure = contender.tenure
-    if tenure is None or tenure.phase is not Phase.HOLDING or contender.winding_up:
-        return False
-    return tenure.recorded and contender.next_settings is None
+    tenure, session, lock = before.tenure, before.session, before.lock
+    if tenure is not None and after.tenure is not None:
+        tenure = replace(tenure, contact=after.tenure.contact)
+    session, lock = replace(session, renew=after.session.renew), replace(lock, read=after.lock.read)
+    return replace(before, tenure=tenure, session=session, lock=lock) == after
 
 
 def _expire(contender: Contender, now: float) -> Contender:

@@ -15,7 +15,7 @@ from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Session, Terms
 from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import Outcome, View
-from supervisor.core.requests import Request, Rewrite, Watch
+from supervisor.core.requests import MarkTenure, Request, Rewrite, Watch, WatchTenure
 from supervisor.core.settings import ItemSettings
 from supervisor.core.tenure_record import TenureRecord
 from supervisor.core.times import LONG_AGO, NEVER
@@ -71,6 +71,7 @@ class Lock(ABC):
     watch: Lane = Lane(due_at=LONG_AGO)
     read: Lane = Lane()
     details: Lane = Lane()
+    holder_seen_at: float = LONG_AGO  # since when this node has seen its present holder
     view: View | None = None  # the newest answer that is believed
     index: int = 0  # the index from which the next watch waits. 0: the next watch reads at once
     idle_wakes: int = 0  # how many times in a row the watch woke without a change
@@ -176,14 +177,13 @@ class Lock(ABC):
         """Whether the attempt that is due leaves the tenure record of another session in place."""
         return False
 
-    @property
-    def mark_index(self) -> int:
-        """The ModifyIndex of the tenure record. 0: not known."""
-        return 0
-
     def tenure_record_names(self, session: str) -> bool:
         """Return whether the tenure record names this session, as far as this node knows."""
         return self.tenure_record is not None and self.tenure_record.session == session != ""
+
+    def following(self, session: str, now: float) -> Self:
+        """Return the lock whose tenure record is watched, if this session holds and has one."""
+        return self
 
     def followed(self, session: str, now: float) -> Self:
         """Return the lock whose tenure record is watched for this session, whether or not it holds."""
@@ -191,6 +191,14 @@ class Lock(ABC):
 
     def look_again(self, now: float) -> Self:
         """Return the lock whose tenure record is read now, because the watch on it may hang."""
+        return self
+
+    def marking(self, terms: Terms, record: TenureRecord, now: float) -> tuple[Self, Request | None]:
+        """Begin to write the record in the place of the one that was read, if that can be done now."""
+        return self, None
+
+    def looked(self, request: MarkTenure | WatchTenure, outcome: Outcome) -> Self:
+        """Return the lock with the tenure record that its session has read or written."""
         return self
 
     def restored_from(self, tenure: Tenure) -> Self:
@@ -244,10 +252,6 @@ class Lock(ABC):
     def is_surely_free(self, at: float) -> bool:
         """Return whether the observation of the free lock is young enough at that time."""
         return at - self.seen_free_at < FREE_NEWS_S
-
-    @property
-    def deadline(self) -> float:
-        return min(self.watch.deadline, self.read.deadline, self.details.deadline)
 
     def try_deadline(self) -> float:
         """Return when the attempt is due, or the read that must come first. NEVER: that read is under way."""

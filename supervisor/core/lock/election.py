@@ -39,6 +39,8 @@ from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Session, Terms
 from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import (
+    Denied,
+    Done,
     KeyView,
     LockDelayed,
     LostRace,
@@ -51,6 +53,7 @@ from supervisor.core.outcomes import (
 )
 from supervisor.core.requests import (
     Acquire,
+    MarkTenure,
     ReadKey,
     ReadSession,
     Release,
@@ -66,6 +69,8 @@ from supervisor.core.times import LONG_AGO, NEVER
 LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time until waiters see the lock free
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every attempt that comes too soon
 VALUE_BYTES_MAX = 262_144  # what a transaction carries for certain, encoded (agent/txn_endpoint.go)
+LOOK_PAUSE_S = 0.25  # who takes the free key reads the record anyway; far less than a fence leaves to a loser
+GUARD_LOOK_S = 5.0  # a record that the holder writes behind its guard leaves the key as it is
 LAG_S_MAX = 0.025  # a hand-over takes less; on_change runs later by this much
 
 
@@ -102,7 +107,7 @@ class ElectionLock(Lock):
     # Our session, while it holds and the tenure record is watched. None: the record is not watched.
     watches_record_of: str | None = None
     record_index: int = 0  # the index from which that watch waits. 0: it is answered at once
-    mark_index: int = 0
+    mark_index: int = 0  # the ModifyIndex of the tenure record. 0: not known
 
     @property
     def holder_delay_s(self) -> float | None:
@@ -161,37 +166,65 @@ class ElectionLock(Lock):
         assert isinstance(view, KeyView)
         if view == self.view:
             view = self.view  # so that nothing has changed when an answer only confirms
+        key = self if our_session and view.session == our_session else self._looking(view, now)
         if our_session is None:
-            return replace(self, view=view)
+            return replace(key, view=view)
         if view.is_foreign or (self.only_locks and view.was_never_locked):
-            return replace(self, view=view)._taken()
+            return replace(key, view=view)._taken()
         if view.session is None:
-            return self._free(observation, view, our_session, now)
-        key = replace(self, view=view, refusals=0)
+            return key._free(observation, view, our_session, now)
+        key = replace(key, view=view, refusals=0)
         if view.session != our_session and self.is_free and now < self.try_at:
             key = replace(key, attempt_probability=backoff.decrease(self.attempt_probability))
         known = key.holder_session is not None and key.holder_session.session == view.session
-        if view.session == our_session:
-            key = key._following(view, our_session, now)
-        elif not known and not key.watches_record_of:
+        if view.session != our_session and not known and not key.watches_record_of:
             key = replace(key, details=key.details.schedule_by(now))
-        return replace(key, holder=view.session, hold_index=view.modify_index)._taken()
+        seen_at = self.holder_seen_at if self.view and self.view.session == view.session else now
+        return replace(
+            key, holder=view.session, hold_index=view.modify_index, holder_seen_at=seen_at
+        )._taken()
 
-    def _following(self, view: KeyView, our_session: str, now: float) -> Self:
-        """Return the key whose tenure record is watched from now on, if our session has or is to have one."""
-        if self.watches_record_of == our_session or not (view.has_record_flags or self.has_fence):
+    def _looking(self, view: KeyView, now: float) -> Self:
+        """Return the key whose tenure record is read once after each change, by a node that does not hold."""
+        changed = self.view is None or view.modify_index != self.view.modify_index
+        if not view.has_record_flags or not changed or self.watches_record_of:
             return self
-        return self.followed(our_session, now)
+        details = self.details.mark_stale().schedule_by(now + LOOK_PAUSE_S)
+        return replace(self, tenure_record=None, details=details)
+
+    def following(self, session: str, now: float) -> Self:
+        """Return the key whose tenure record is watched from now on, if this holder has or is to have one."""
+        marked = self.view is not None and (self.view.has_record_flags or self.has_fence)
+        if not marked or self.watches_record_of == session or not self.has_entry(session):
+            return self
+        return self.followed(session, now)
 
     def followed(self, session: str, now: float) -> Self:
-        details = self.details if self.details.pending is None else Lane()  # what it asked no longer matters
-        return replace(self, watches_record_of=session, details=details.schedule_by(now))
+        return replace(self, watches_record_of=session, details=self._kept_look.schedule_by(now))
+
+    @property
+    def _kept_look(self) -> Lane:
+        """The empty lane of the record, but for a look that is under way: two never go side by side."""
+        return self.details.mark_stale() if self._is_looking else Lane()
+
+    @property
+    def _is_looking(self) -> bool:
+        return isinstance(self.details.pending, WatchTenure) and not self.details.pending.index
 
     def look_again(self, now: float) -> Self:
         pending = self.details.pending
-        if isinstance(pending, WatchTenure) and not pending.index:
+        if isinstance(pending, MarkTenure) or self._is_looking:
             return self  # it is under way
+        if pending is None and not self.record_index and self.details.due_at != NEVER:
+            return self  # it waits for its time, after one without an answer
         return replace(self, details=Lane(due_at=now), record_index=0)
+
+    def marking(self, terms: Terms, record: TenureRecord, now: float) -> tuple[Self, MarkTenure | None]:
+        """Begin to write the record in the place of the one that was read, whose watch is given up."""
+        if isinstance(self.details.pending, MarkTenure) or not self.mark_index:
+            return self, None
+        mark = MarkTenure(terms.item, now, terms.exchange_s, terms.key, record, self.mark_index)
+        return replace(self, details=Lane().begin(mark)), mark
 
     def _free(self, observation: Observation, view: KeyView, our_session: str, now: float) -> Self:
         """Return the key as free; where it has just become free, plan the attempt.
@@ -297,14 +330,21 @@ class ElectionLock(Lock):
         return self.with_tenure_record(request.claim, outcome.modify_index)
 
     def with_tenure_record(self, record: TenureRecord, index: int = 0) -> Self:
-        """Return the key with the tenure record that we have written. The watch on it shows its index."""
-        return replace(
-            self,
-            tenure_record=record,
-            mark_index=index,
-            record_index=index,
-            details=self.details.mark_stale(),
-        )
+        """Return the key with the tenure record that we have written.
+
+        index: its ModifyIndex. 0: not known, so the record is read at once, because a watch on it may have
+        told of this write already, and then waits for the next one.
+        """
+        details = self.details.mark_stale() if index or self._is_looking else Lane(due_at=LONG_AGO)
+        return replace(self, tenure_record=record, mark_index=index, record_index=index, details=details)
+
+    def looked(self, request: MarkTenure | WatchTenure, outcome: Outcome) -> Self:
+        """Return the key with the tenure record that its session has read or written without a lock."""
+        if isinstance(outcome, TenureShown):
+            return replace(self, tenure_record=outcome.record or ABSENT, mark_index=outcome.modify_index)
+        if isinstance(outcome, Done) and isinstance(request, MarkTenure):
+            return replace(self, tenure_record=request.record, mark_index=0)
+        return self
 
     def write_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
         """Plan the next attempt after one that a lock-delay refused, a rival won or Consul did not answer."""
@@ -342,21 +382,26 @@ class ElectionLock(Lock):
         """Return the key with a lower attempt probability when the tenure failed, and with 1 otherwise."""
         key = Lock.given_up(self, failed=failed)
         if self.watches_record_of:  # what it says is kept, because the release that follows depends on it
-            key = replace(key, watches_record_of=None, record_index=0, details=Lane())
+            key = replace(key, watches_record_of=None, record_index=0, details=self._kept_look)
         return replace(key, attempt_probability=backoff.decrease(self.attempt_probability) if failed else 1.0)
 
-    def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
+    def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release | None:
         """Return the release, which leaves the value of the key as it is, or the hint of a hand-over.
 
-        An older hint in the key has had its effect, so our own value replaces it.
+        An older hint in the key has had its effect, so our own value replaces it. The release also leaves the
+        flags as they are, because they tell of the tenure record of another session: a process that goes on
+        with a session on record reads them first.
         """
+        ours, unread = self.tenure_record_names(session.id), self.view is None or not self.view.index
+        if session.owes and unread and not ours and not session.unread:
+            return None
         kept = self.view.value if self.view is not None else value
         if session.handover_to:
             kept = handover.hint_for(session.handover_to)
         elif handover.hinted_session(kept):
             kept = value
-        ours = self.tenure_record_names(session.id)
-        over = not ours and (session.owes or (self.view is not None and self.view.has_record_flags))
+        marked = session.owes if self.view is None or unread else self.view.has_record_flags
+        over = not ours and (marked or (session.over_record and not self.has_entry(session.id)))
         release = Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
         if ours and len(kept) > VALUE_BYTES_MAX:
             release = replace(release, value=b"")  # a transaction limits it, and nobody leads by it any more
@@ -412,13 +457,28 @@ class ElectionLock(Lock):
         return min(LAG_S_MAX, max(0.0, self._next_backoff_s - backoff.ROUND_S))
 
     def _details_request(self, terms: Terms, now: float) -> ReadSession | WatchTenure | None:
-        if self.watches_record_of:
+        if self.watches_record_of and self.record_index:
             return WatchTenure(terms.item, now, WATCH_S, terms.key, self.record_index, WAIT_S)
+        look = WatchTenure(terms.item, now, terms.exchange_s, terms.key)
+        if self.watches_record_of:
+            return look
         session = None if self.view is None else self.view.session
-        return None if session is None else ReadSession(terms.item, now, terms.exchange_s, session)
+        if session is not None and (self.holder_session is None or self.holder_session.session != session):
+            return ReadSession(terms.item, now, terms.exchange_s, session)
+        return look if self._must_look else None
+
+    @property
+    def _must_look(self) -> bool:
+        """Tell whether this node does not know the record, or the holder waits behind that of another."""
+        if self.view is None or not self.view.has_record_flags:
+            return False
+        record, holder = self.tenure_record, self.view.session
+        return record is None or (bool(holder) and record.session != holder)
 
     def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """Note the holder's lock-delay, or assume our own where Consul does not show the session."""
+        if isinstance(request, MarkTenure):
+            return self._marked(terms, request, outcome, now)
         if isinstance(request, WatchTenure):
             return self._record_answered(terms, outcome, now)
         assert isinstance(request, ReadSession)
@@ -426,19 +486,33 @@ class ElectionLock(Lock):
             return replace(self, details=self.details.finish(now + terms.retry_s))
         delay_s = outcome.lock_delay_s
         known = HolderSession(request.session, terms.settings.lock_delay_s if delay_s is None else delay_s)
-        return replace(self, details=self.details.finish(), holder_session=known)
+        details = self.details.finish(now if self._must_look else NEVER)
+        return replace(self, details=details, holder_session=known)
+
+    def _marked(self, terms: Terms, request: MarkTenure, outcome: Outcome, now: float) -> Self:
+        """Note that the record is written. Where it may have changed meanwhile, it is read anew."""
+        if isinstance(outcome, Done):
+            return self.with_tenure_record(request.record)
+        details = self.details.finish(now if isinstance(outcome, LostRace) else now + terms.retry_s)
+        if isinstance(outcome, Denied) and not self.watches_record_of:
+            details = Lane()  # until the key changes
+        known = self.tenure_record if self.watches_record_of else None
+        return replace(self, tenure_record=known, mark_index=0, record_index=0, details=details)
 
     def _record_answered(self, terms: Terms, outcome: Outcome, now: float) -> Self:
         """Note the tenure record, and watch it on. A record that cannot be read is read again."""
         stale = self.details.stale
+        if isinstance(outcome, Denied) and not self.watches_record_of:
+            return replace(self, details=Lane())  # until the key changes
         if not isinstance(outcome, TenureShown):
             return replace(self, details=self.details.finish(now + terms.retry_s), record_index=0)
         key = replace(self, details=self.details.finish(now))
         if stale:
             return replace(key, record_index=0)
+        key = replace(key, tenure_record=outcome.record or ABSENT, mark_index=outcome.modify_index)
+        if not self.watches_record_of:
+            return replace(key, details=Lane(due_at=now + GUARD_LOOK_S if key._must_look else NEVER))
         fell = outcome.index < self.record_index
         pause_s = IDLE_PAUSE_S if outcome.index == self.record_index else 0.0  # it has waited for nothing
-        key = replace(
-            key, details=key.details.schedule_at(now + pause_s), record_index=0 if fell else outcome.index
-        )
-        return replace(key, tenure_record=outcome.record or ABSENT, mark_index=outcome.modify_index)
+        details = key.details.schedule_at(now + pause_s)
+        return replace(key, details=details, record_index=0 if fell else outcome.index)

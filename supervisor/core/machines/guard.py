@@ -42,23 +42,27 @@ class Guard:
     stopping_at: float = NEVER  # when the record was first seen to say that the holder stops
     seen_at: float = LONG_AGO  # when the request was sent whose answer has shown the record last
     shoots: bool = False  # the time of the fence has come
+    shot_due_at: float = NEVER  # since when its next attempt is due. NEVER: none is
     shot: str | None = None  # the target of the newest attempt of the fence. None: it has made none
     end: GuardEnd | None = None  # how the guard has ended. None: it lasts
 
     def observe(self, record: TenureRecord | None, session: str, sent_at: float, now: float) -> "Guard":
-        """Take the record as it is now. None: it is absent, which ends nothing.
+        """Take the record as it is now. None: it is absent, which ends nothing, and then nobody is shot.
 
         session: ours. A record that names it was written with an acquire whose answer was lost.
         """
         end = self.end
         if record is not None and record.session == session:
             return replace(self, end=end or GuardEnd.NONE)
-        record = record or self.record or UNREADABLE
+        if record is None:  # so a holder that lives cannot say any more that it has ended
+            record = replace(self.record or UNREADABLE, target=None)
         if end is None and record.state is State.ENDED:
             end = GuardEnd.SAID
         stopping_at = min(self.stopping_at, now) if record.state is State.STOPPING else self.stopping_at
-        seen_at = max(self.seen_at, sent_at)
-        return replace(self, record=record, stopping_at=stopping_at, seen_at=seen_at, end=end)
+        guard = replace(self, record=record, stopping_at=stopping_at, end=end)
+        if self.record is not None and record.session != self.record.session:  # a snapshot was restored
+            guard = replace(guard, lost_at=now, free_at=now)
+        return replace(guard, seen_at=max(self.seen_at, sent_at))
 
     def waits_until(self, fence: Fence | None) -> float:
         """Return when the former holder's lease is over for certain. NEVER: time does not end this guard."""
@@ -74,19 +78,23 @@ class Guard:
         if record.place.is_same_machine(self.here):
             return NEVER
         shoots_at = max(self.lost_at, min(self.lost_at, self.free_at) + fence.after_s)
-        if record.state is State.STOPPING:
+        if self.stopping_at != NEVER:
             stops_s = record.lose_time_s + margin_of(record.lock_delay_s)
             shoots_at = max(shoots_at, self.stopping_at + stops_s)
         return shoots_at
 
-    def awaits_look(self, fence: Fence | None) -> bool:
-        """Whether the fence may begin, but for a look at the record that is as young as that."""
-        return self.end is None and self.shoots and self.seen_at < self.shoots_at(fence)
+    @property
+    def awaits_look(self) -> bool:
+        """Whether the fence may begin, but for a look at the record since its attempt is due.
+
+        The machine may have said something meanwhile, or its next boot, and the watch on the record may hang.
+        """
+        return self.end is None and self.seen_at < self.shot_due_at < NEVER
 
     @property
     def waits_for(self) -> str:
         """Whom the guard waits for, in words."""
-        return f"waits for {self.record.node if self.record and self.record.node else 'the former holder'}"
+        return f"waits for {(self.record or UNREADABLE).name}"
 
     @property
     def previous(self) -> Previous:

@@ -54,12 +54,12 @@ def _guarding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
         if sequence.running is None or tenure.killing:
             return tenure, ()
         return replace(tenure, killing=True), (KillHook(sequence.running),)
-    may_shoot = shoots and not sequence.finished(hooks) and sequence.due(now)
-    if not may_shoot or guard.record is None or not _news_is_fresh(tenure, lease, now):
-        return tenure, ()
-    guard = replace(guard, end=end, shoots=shoots, shot=guard.record.target)
-    if guard.awaits_look(fence):
-        return tenure, ()
+    may_shoot = shoots and guard.record is not None and not sequence.finished(hooks)
+    may_shoot = may_shoot and sequence.due(now) and _news_is_fresh(tenure, lease, now)
+    guard = replace(guard, shoots=shoots, shot_due_at=min(guard.shot_due_at, now) if may_shoot else NEVER)
+    if not may_shoot or guard.awaits_look or guard.record is None:
+        return replace(tenure, guard=guard), ()
+    guard = replace(guard, shot=guard.record.target, shot_due_at=NEVER)
     return _start(replace(tenure, guard=guard), settings, lease)
 
 
@@ -138,7 +138,7 @@ def _stopping(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) 
         return replace(tenure, killing=True), (StopRun(tenure.run),)
     if not tenure.began:
         return tenures.become(tenure, PhaseEnd.NOTHING_BEGAN, hooks=Sequence()), ()
-    if now < tenure.reason_deadline:
+    if now < min(tenure.reason_deadline, tenure.contact + lease.room_s):
         return tenure, ()
     return tenures.become(tenure, PhaseEnd.ALL_STOPPED, hooks=Sequence()), ()
 

@@ -28,34 +28,13 @@ class RecordKeeper:
     kept: Record | None = None  # the record in the journal. None: this process has not written it yet
     outdated: bool = False  # the record was written with settings that are no longer in force
     refused: Record | None = None  # the record that could not be written, to be tried again at ``due_at``
-    due_at: float = NEVER
-
-    @property
-    def deadline(self) -> float:
-        return self.due_at
+    due_at: float = NEVER  # NEVER: no record was refused
 
     def has_session(self, session: str, *, owes: bool = False) -> bool:
         return self.kept is not None and self.kept.session == session and (self.kept.owes or not owes)
 
     def has_tenure(self, session: str) -> bool:
         return self.has_session(session) and self.kept is not None and self.kept.step in _BEGUN
-
-    def settled(self, truth: Record) -> "RecordKeeper":
-        """Forget a refused record once the journal has the true one."""
-        return RecordKeeper(kept=self.kept) if self._says(truth) else self
-
-    def _says(self, truth: Record) -> bool:
-        return truth == self.kept and not self.outdated
-
-    def wants(self, truth: Record, now: float) -> bool:
-        """Return whether to write. What was refused waits for its time, unless the step has changed."""
-        if self._says(truth):
-            return False
-        same = self.refused is not None and (self.refused.step, self.refused.session) == (
-            truth.step,
-            truth.session,
-        )
-        return not same or now >= self.due_at
 
     def answered(self, event: RecordWritten, now: float) -> "RecordKeeper":
         if event.ok:
@@ -69,13 +48,18 @@ _BEGUN = (Point.TENURE, Point.HOLDING, Point.LOSING, Point.STUCK)
 def advance(
     record_keeper: RecordKeeper, truth: Record, settings: ItemSettings, now: float
 ) -> tuple[RecordKeeper, tuple[WriteRecord, ...]]:
-    record_keeper = record_keeper.settled(truth)
-    if not record_keeper.wants(truth, now):
-        return record_keeper, ()
-    return record_keeper, (WriteRecord(settings.name, truth, settings),)
+    """Return what to write, unless the journal has the truth. What it refused waits, in the same step."""
+    kept, refused = record_keeper.kept, record_keeper.refused
+    if truth == kept and not record_keeper.outdated:
+        return replace(record_keeper, refused=None, due_at=NEVER), ()
+    same = refused is not None and (refused.step, refused.session) == (truth.step, truth.session)
+    waits = same and now < record_keeper.due_at
+    return record_keeper, () if waits else (WriteRecord(settings.name, truth, settings),)
 
 
-def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, paused_until: float) -> Record:
+def record_of(
+    session: Session, tenure: Tenure | None, settings: ItemSettings, paused_until: float, stays_until: float
+) -> Record:
     """Return the record that a process which starts now would need.
 
     Of a tenure that has only guarded, nothing acts, so its session alone is on record.
@@ -84,22 +68,25 @@ def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, p
     owes, delay_s = session.owes or settings.fence is not None, session.asked_delay_s
     if delay_s == settings.session.lock_delay_s:
         delay_s = None
-    paused = paused_until != LONG_AGO
-    ends_at = paused_until if paused and paused_until != NEVER else None
-    if tenure is None or tenure.phase in (Phase.GUARDING, Phase.LOST) or tenure.has_only_guarded:
+    pause = Record(
+        paused=paused_until != LONG_AGO,
+        pause_ends_at=paused_until if LONG_AGO < paused_until < NEVER else None,
+        stays_until=None if stays_until == LONG_AGO else 0.0 if stays_until == NEVER else stays_until,
+    )
+    if tenure is None or tenure.is_idle:
         left = session.id or session.abandoned_id
         if not left:
-            return Record(paused=paused, pause_ends_at=ends_at)
-        return Record(
+            return pause
+        return replace(
+            pause,
             step=Point.SESSION,
             key=settings.key,
             session=left,
-            paused=paused,
-            pause_ends_at=ends_at,
             owes=owes,
             asked_delay_s=delay_s,
         )
-    return Record(
+    return replace(
+        pause,
         step=_step_of(tenure),
         key=settings.key,
         session=tenure.session,
@@ -111,8 +98,6 @@ def record_of(session: Session, tenure: Tenure | None, settings: ItemSettings, p
         leader=tenure.leader,
         previous_leader=tenure.previous_leader,
         reason=tenure.reason,
-        paused=paused,
-        pause_ends_at=ends_at,
         foreign=tenure.session != session.id,
         note=tenure.note,
         slot=tenure.slot,
@@ -135,6 +120,7 @@ _STEPS = {
     Phase.STOPPING: Point.LOSING,
     Phase.LOSING: Point.LOSING,
     Phase.LAST_RESORT: Point.LOSING,
+    Phase.LOST: Point.LOSING,  # a process of it still exists
     Phase.STUCK: Point.STUCK,
 }
 

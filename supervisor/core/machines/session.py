@@ -167,10 +167,6 @@ class Session:
     look_at: float = LONG_AGO
     to_mark: tuple[TenureRecord, int] | None = None  # what puts the record of this index right
 
-    @property
-    def deadline(self) -> float:
-        return min(self.write.deadline, self.renew.deadline)
-
     def plan_create(self, at: float) -> "Session":
         """Plan to create a session at that time; change nothing when there is one."""
         if self.stage is not Stage.ABSENT or self.write.due_at != NEVER:
@@ -240,21 +236,17 @@ class Session:
         last_value = request.value if isinstance(request, Acquire | JoinSemaphore) else self.last_value
         claims = isinstance(request, Acquire) and request.claim is not None
         over = claims or (isinstance(request, Acquire) and request.over_record)
-        session = replace(self, write=self.write.begin(request), over_record=over, owes=self.owes or claims)
+        session = replace(self, write=self.write.begin(request), over_record=over, owes=self.owes or over)
         return replace(session, tried=True, prepared=False, last_value=last_value)
 
-    def rewrite(self, request: Rewrite | MarkTenure | WatchTenure) -> "Session":
+    def rewrite(self, request: Rewrite) -> "Session":
         assert self.stage is Stage.LIVE and not self.ending, f"a rewrite while {self.stage}: {request}"
-        owes = self.owes or (isinstance(request, Rewrite) and request.claim is not None)
-        return replace(self, write=self.write.begin(request), owes=owes)
+        return replace(self, write=self.write.begin(request), owes=self.owes or request.claim is not None)
 
-    def rewritten(
-        self, request: Rewrite | MarkTenure, outcome: Outcome, now: float, retry_s: float
-    ) -> "Session":
+    def rewritten(self, request: Rewrite, outcome: Outcome, now: float, retry_s: float) -> "Session":
         """Note the new value; without a success, plan the rewrite again."""
         if isinstance(outcome, Done):
-            last_value = request.value if isinstance(request, Rewrite) else self.last_value
-            return replace(self, last_value=last_value, rewrite_at=NEVER)
+            return replace(self, last_value=request.value, rewrite_at=NEVER)
         return replace(self, rewrite_at=now + retry_s)
 
     @property
@@ -312,7 +304,7 @@ def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Re
 
 def begin_look(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
     """Look at the tenure record, or put it right as the last look requires."""
-    request: Request = WatchTenure(terms.item, now, terms.exchange_s, terms.key)
+    request: Request = WatchTenure(terms.item, now, terms.exchange_s, terms.key, of_session=True)
     if session.to_mark is not None:
         request = MarkTenure(terms.item, now, terms.exchange_s, terms.key, *session.to_mark)
     return replace(session, write=session.write.begin(request), look_at=NEVER), request

@@ -30,6 +30,7 @@ from supervisor.core.times import LONG_AGO, NEVER
 REASON_WITHIN_S = 0.25  # on_lose waits no longer than this to learn why the lock was lost
 OUR_OWN_MAKING = (Reason.ACQUIRE_FAILED, Reason.RUN_EXITED, Reason.UNHEALTHY)
 ORDERED = (Reason.SHUTDOWN, Reason.CONFIG_CHANGED, Reason.STEP_DOWN)
+PLANNED = (*ORDERED, Reason.MAINTENANCE)  # because somebody asked for it, also at Consul
 
 
 class Phase(StrEnum):
@@ -58,6 +59,7 @@ class PhaseEnd(StrEnum):
     HOOKS_DONE = "the hooks are done"
     HOOK_FAILED = "a hook has failed"
     NO_LAST_RESORT = "a hook has failed, and there is no on_lose_failure"
+    OUTLIVED = "KILL has not ended a process of an ordered loss"
     RECOVERED = "an operator has run `recover`"
 
 
@@ -91,7 +93,7 @@ TRANSITIONS: Mapping[Phase, Mapping[PhaseEnd, Phase]] = {
         PhaseEnd.HOOK_FAILED: Phase.STUCK,
     },
     Phase.STUCK: {PhaseEnd.RECOVERED: Phase.LOST},
-    Phase.LOST: {},
+    Phase.LOST: {PhaseEnd.OUTLIVED: Phase.STUCK},
 }
 
 
@@ -116,7 +118,8 @@ class Tenure:
     run: StartRun | None = None
     killing: bool = False
     reason: Reason = Reason.ACQUIRED
-    # Until when on_lose waits for a better reason than the one at hand. LONG_AGO: no waiting.
+    # Until when on_lose waits: for a better reason than the one at hand or, when the loss is ordered, for the
+    # end of ``survivors``. LONG_AGO: no waiting.
     reason_deadline: float = LONG_AGO
     taken_at: float | None = None  # since when nothing keeps a rival out any more. None: Consul does still
     next_leader: bytes | None = None  # the value of the holder after
@@ -139,6 +142,7 @@ class Tenure:
     guard: Guard | None = None  # what GUARDING waits for
     slot: int | None = None  # the number of the slot. None: it has none, or there are no slots
     previous: Previous | None = None  # the tenure before, which the hooks of an election with a fence receive
+    survivors: str = ""  # the processes of it that KILL has not ended. Blank: there are none
 
     @property
     def believes(self) -> bool:
@@ -168,13 +172,14 @@ class Tenure:
         return self.phase is Phase.GUARDING and ended and self.hooks.running is None
 
     @property
-    def has_only_guarded(self) -> bool:
-        """Whether the tenure is being lost, and nothing of it but a fence has begun."""
-        return self.phase is Phase.STOPPING and self.guard is not None and not self.began
+    def is_idle(self) -> bool:
+        """Whether nothing of it acts: nothing but a fence has begun, or all has ended."""
+        guards = self.phase in (Phase.GUARDING, Phase.STOPPING) and self.guard is not None and not self.began
+        return guards or (self.phase is Phase.LOST and not self.survivors)
 
     def deadline(self, lease: Lease) -> float:
         if self.phase is Phase.STOPPING and self.run is None and self.hooks.running is None:
-            return self.reason_deadline
+            return min(self.reason_deadline, self.contact + lease.room_s)
         return min(self.expires_at(lease), self.hooks.deadline)
 
     def guard_ended(self, contact: float) -> "Tenure":
@@ -187,16 +192,18 @@ class Tenure:
         """Note a contact: a consistent answer to a request sent at ``at`` showed us as holder."""
         return replace(self, contact=max(self.contact, at))
 
-    def lose(self, reason: Reason, now: float, *, reason_within_s: float = 0.0) -> "Tenure":
-        """End belief, for this reason or for a better one that comes within ``reason_within_s``.
+    def lose(self, reason: Reason, now: float, *, within_s: float = 0.0) -> "Tenure":
+        """End belief, for this reason or for a better one that comes within ``within_s``.
 
+        When the loss is ordered, on_lose waits so long for the end of ``survivors``, but for no reason.
         A tenure that is ADOPTING ends with the reason CRASHED, unless the reason is one of ``ORDERED``.
         """
         if not self.believes:
             return self
         if self.phase is Phase.ADOPTING and reason not in ORDERED:
             return become(self, PhaseEnd.BELIEF_OVER, reason=Reason.CRASHED)
-        reason_deadline = now + reason_within_s if reason_within_s else LONG_AGO
+        waits = within_s and (self.survivors or reason not in PLANNED)
+        reason_deadline = now + within_s if waits else LONG_AGO
         return become(self, PhaseEnd.BELIEF_OVER, reason=reason, reason_deadline=reason_deadline)
 
     def wait_for_new_contact(self, now: float) -> "Tenure":
@@ -211,17 +218,18 @@ class Tenure:
 
     def awaits_reason(self, now: float) -> bool:
         """Return whether on_lose still waits for a renewal to show why the lock was lost."""
-        return self.phase is Phase.STOPPING and now < self.reason_deadline
+        return self.phase is Phase.STOPPING and now < self.reason_deadline and self.reason not in PLANNED
 
     def session_still_lives(self) -> "Tenure":
         """Let on_lose wait no longer: where the session lives, an operator has released the key."""
-        gone = self.reason is Reason.LOCK_GONE
-        return self.with_reason(Reason.RELEASED_BY_OPERATOR if gone else self.reason)
+        why = Reason.RELEASED_BY_OPERATOR if self.reason is Reason.LOCK_GONE else self.reason
+        return self if self.reason in PLANNED else self.with_reason(why)
 
     def key_lost(self, now: float, next_leader: bytes | None) -> "Tenure":
         """Note that the key is no longer ours, so a rival may hold the key from now on."""
         taken_at = now if self.taken_at is None else self.taken_at
-        return replace(self, taken_at=taken_at, next_leader=next_leader)
+        wait_until = LONG_AGO if self.reason in PLANNED else self.reason_deadline
+        return replace(self, taken_at=taken_at, next_leader=next_leader, reason_deadline=wait_until)
 
     def lock_delayed(self) -> "Tenure":
         """Note that the session ended without a release, so the lock-delay guards the lock."""
@@ -238,7 +246,15 @@ def become(tenure: Tenure, cause: PhaseEnd, **changes: Any) -> Tenure:
 
 def recover(tenure: Tenure) -> Tenure:
     """End a stuck tenure, of which nothing acts by the operator's word; leave any other tenure as it is."""
-    return become(tenure, PhaseEnd.RECOVERED) if tenure.phase is Phase.STUCK else tenure
+    return become(tenure, PhaseEnd.RECOVERED, survivors="") if tenure.phase is Phase.STUCK else tenure
+
+
+def outlived(tenure: Tenure, survivors: str, wait_until: float) -> Tenure:
+    """Note the processes that KILL has not ended. An on_lose that was ordered waits for their end."""
+    is_first = not (survivors and tenure.survivors)
+    if is_first and tenure.phase is Phase.STOPPING and tenure.reason in PLANNED:
+        tenure = replace(tenure, reason_deadline=wait_until)
+    return replace(tenure, survivors=survivors)
 
 
 def hook_ended(tenure: Tenure, event: HookEnded) -> Tenure:

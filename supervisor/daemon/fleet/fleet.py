@@ -18,10 +18,9 @@ class Fleet:
     """This node as a part of its fleet."""
 
     def __init__(self, config: Config, shared: Shared, records: Records) -> None:
-        kept_orders = records.orders() if config.fleet else b""
         self._tenures = TenureHistory(config, shared)
         self._presence = Presence(config, shared)
-        self._orders = FollowedOrders(config, shared, kept_orders, records.keep_orders)
+        self._orders = FollowedOrders(config, shared, records.orders(), records.keep_orders)
         self._catalog = Catalog(config, shared)
         self.shown = self._catalog.body  # the whole fleet as JSON, for whoever asks this daemon
         self.on_facts = self._tenures.on_step

@@ -24,6 +24,7 @@ from supervisor.core.outcomes import Done, KeyView, LostRace
 from supervisor.core.requests import ReadKey, WatchKey
 from supervisor.core.settings import ElectionSettings
 from supervisor.daemon.fleet.tenures import (
+    ACTED,
     GONE,
     TENURES_MAX,
     ForeignHistory,
@@ -108,8 +109,9 @@ class TenureHistory:
                 self._tenures[item] = tenure
         if tenure is None:
             return
+        holds = contender.tenure if contender else None
+        tenure[ACTED] = tenure.get(ACTED) or role is Role.HOLDING or (holds is not None and holds.began)
         if role is Role.HOLDING:
-            holds = contender.tenure if contender else None
             if holds is not None and holds.session == session and holds.previous is not None:
                 tenure["guard"] = holds.previous.end
             self._tell(item)
@@ -119,7 +121,8 @@ class TenureHistory:
                 tenure["by"] = self._giver(item, tenure["from"])
         elif not token:  # one that is stuck keeps its token
             tenure["to"] = now
-            self._tell(item)
+            if tenure[ACTED]:  # and did not only guard
+                self._tell(item)
             del self._tenures[item]
 
     def _giver(self, item: str, since: str) -> str | None:

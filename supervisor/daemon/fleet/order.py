@@ -3,17 +3,20 @@
     <prefix>/orders/pause/<item>          no node tries while this key is there and its time is not over
     <prefix>/orders/step-down/<session>   the holder whose session this is steps down; nobody else does
 
-Commands write these keys, daemons only read them. So an order is a state, and none is applied twice. A value
-is a document of JSON:
+Commands write these keys, and daemons delete one whose time is over for everybody, where they may. So an
+order is a state, and none is applied twice, also where a snapshot of Consul brings it back. A value is a
+document of JSON:
 ``{"version": 1, "item": "db", "who": "ann@n1", "why": "…", "at": "2026-11-27T10:00:00Z", "for_s": 7200}``.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import field
 from typing import Any
 
 from supervisor.adapters.consul.fleet_requests import orders_folder
+from supervisor.adapters.consul.presence import Present
 from supervisor.adapters.consul.shared.listing import Listing
 from supervisor.adapters.journal.serialize import from_plain, to_plain
 from supervisor.core.frozen import dataclass, replace
@@ -26,6 +29,7 @@ VERSION = 1  # of the value; fields may be added, and none changes its meaning o
 BYTES_MAX = 4096  # of a value
 LISTED_MAX = 10_000  # more than one file can have items
 _SESSION = re.compile("[0-9A-Za-z-]{0,64}")
+PAST_MAX = 200  # orders that are no more, the newest ones; a pause without an end is kept as such for ever
 LATE_S = 3600.0  # how far clocks may differ: an order whose own time ended longer ago is over for everybody
 
 
@@ -40,12 +44,17 @@ class Order:
     for_s: float | None = None  # how long a pause lasts for each node that sees it. None: until it is deleted
     to: str = ""  # the session that is to take over after step-down. Blank: any
     key: str = ""  # the item's key, because another fleet may have an item of this name. Blank: not told
-    index: int = 0  # the ModifyIndex of its key
+    index: int = field(default=0, compare=False)  # the ModifyIndex of its key, which a snapshot may change
 
     @property
     def at_s(self) -> float:
         """``at`` as Unix time. Raises ValueError."""
         return unix_time(self.at)
+
+    @property
+    def told(self) -> str:
+        """The words that a node which follows it tells Consul's catalog, before anything else."""
+        return f"everywhere by {bounded(self.who)} since {self.at}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +122,12 @@ def _is_sound(order: Order) -> bool:
     return texts and lasts and bool(names) and when(order.at_s) == order.at
 
 
+def may_follow(node: Present, order: Order) -> bool:
+    """Return whether this node of Consul's catalog tells that it follows the pause, or has no room for it."""
+    _, told = node.parts.get(order.item, ("", ""))
+    return order.told in told or bool(node.left_out and order.item not in node.parts)
+
+
 # --- what a node has seen -----------------------------------------------------------------------------
 
 
@@ -122,6 +137,8 @@ class Seen:
 
     order: Order
     seen_at: float  # when it was first seen
+    prefix: str = ""  # of the fleet. Blank: an earlier release has kept it
+    gone: bool = False  # its key was deleted, which ends it for good
 
     @property
     def ends_at(self) -> float:
@@ -136,6 +153,10 @@ class Seen:
         for_s = self.order.for_s
         return for_s is not None and self.seen_at > self.order.at_s + for_s + LATE_S
 
+    def is_over(self, now: float) -> bool:
+        """Return whether the order is over for everybody, and was followed here before."""
+        return self.gone or (not self.is_late and replace(self, seen_at=now).is_late)
+
     @property
     def until(self) -> str | None:
         return None if self.ends_at == NEVER else when(self.ends_at)
@@ -146,22 +167,23 @@ class Seen:
         return f"paused everywhere by {bounded(order.who)} since {order.at}{ends}{why}"
 
 
-def seen_of(known: Mapping[str, Seen], shown: Mapping[str, Order], now: float) -> dict[str, Seen]:
-    """Return by item the pauses that are shown now; those that are known already keep their time."""
-    return {
-        item: known[item] if item in known and known[item].order == order else Seen(order, now)
-        for item, order in shown.items()
-    }
+def seen_of(known: Iterable[Seen], shown: Iterable[Order], prefix: str, now: float) -> tuple[Seen, ...]:
+    """Return what is known once this fleet shows these pauses. One that was seen before keeps its time."""
+    orders, ours = dict.fromkeys(shown), {each.order: each for each in known if each.prefix in ("", prefix)}
+    others = [each for each in known if each.prefix not in ("", prefix)]
+    past = [replace(each, prefix=prefix, gone=True) for each in ours.values() if each.order not in orders]
+    kept = [each for each in (*others, *past) if not replace(each, seen_at=now).is_late][-PAST_MAX:]
+    return (*kept, *(replace(ours.get(each, Seen(each, now)), order=each, prefix=prefix) for each in orders))
 
 
-def kept_of(seen: Mapping[str, Seen]) -> bytes:
-    return json.dumps({item: to_plain(each) for item, each in seen.items()}).encode()
+def kept_of(seen: Iterable[Seen]) -> bytes:
+    return json.dumps({str(number): to_plain(each) for number, each in enumerate(seen)}).encode()
 
 
-def seen_in(kept: bytes) -> dict[str, Seen]:
+def seen_in(kept: bytes) -> tuple[Seen, ...]:
     """Return what ``kept_of`` has encoded. Damage counts as nothing, because Consul has the orders."""
     try:
-        seen = {item: from_plain(Seen, plain) for item, plain in json.loads(kept).items()}
-        return seen if all(_is_sound(each.order) and str(each) for each in seen.values()) else {}
+        seen = tuple(from_plain(Seen, plain) for plain in json.loads(kept).values())
+        return seen if all(_is_sound(each.order) and str(each) for each in seen) else ()
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-        return {}
+        return ()

@@ -17,10 +17,12 @@ from supervisor import __version__
 from supervisor.adapters.consul.presence import RegisterPresence, TellPresence, cut, meta_of
 from supervisor.config import Config
 from supervisor.core.actions import Action, RoleChanged
+from supervisor.core.beside.service import Service, next_request
 from supervisor.core.events import Event, OrderSeen, PauseAsked, ResumeAsked
 from supervisor.core.frozen import replace
+from supervisor.core.machines.lane import Lane
 from supervisor.core.outcomes import Done, Instance, Outcome
-from supervisor.core.requests import DeregisterService, ReadService, ServiceRequest
+from supervisor.core.requests import ReadService, ServiceRequest
 from supervisor.core.settings import ServiceSettings
 from supervisor.daemon.shared import Shared
 from supervisor.reporting.telemetry.formatting import when
@@ -32,7 +34,7 @@ WRITE_S = 2.0  # between two writes
 SETTLE_S = 0.3  # from a change to its write, because one role often follows another in a hand-over
 DETAIL_S = 60.0  # from a write to that of a change in words alone, such as the output of a check that fails
 ASK_S = 5.0
-LEAVE_S = 1.0
+LEAVE_S = 3.0  # for the instance to go
 OUTPUT_BYTES_MAX = 512
 
 
@@ -45,6 +47,7 @@ class Presence:
         self._turning = asyncio.Lock()
         self._changed = asyncio.Event()
         self._of: ServiceSettings | None = None  # the instance that the agent has, or may have
+        self._leaving = Service()  # a former instance, while it may still be in Consul
         self._told: tuple[ServiceSettings, float] | None = None  # the instance as the agent has confirmed it
         self._passed = True  # the state of its check, likewise
         self._is_due = False  # a change is still to be written
@@ -65,7 +68,7 @@ class Presence:
         self._changed.set()
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(None if self._config.fleet is None else PASS_S):
+                async with asyncio.timeout(PASS_S if self._config.fleet or self._leaving.of else None):
                     await self._changed.wait()
             await asyncio.sleep(SETTLE_S)
             self._is_due = self._is_due or self._changed.is_set()
@@ -75,21 +78,22 @@ class Presence:
             await asyncio.sleep(WRITE_S - SETTLE_S if wrote else 0.0)
 
     async def leave(self) -> None:
-        """Deregister the instance for good, if the agent answers within LEAVE_S."""
+        """Take this node out of the catalog, within LEAVE_S; what could not be taken out is told."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LEAVE_S):
                 await self._turning.acquire()  # so that no turn registers it anew
                 if (of := self._of or self._wanted()) is not None:
-                    await self._remove(of)
+                    self._report((await withdraw(self._shared, Service(of))).notice)
 
     async def _turn(self) -> bool:
         """Look at the agent, and send it what it lacks. Return whether that was a write of the servers."""
         of, former, fleet, now = self._wanted(), self._of, self._config.fleet, self._clock()
         if former is not None and (of is None or of.id != former.id):
-            await self._remove(former)
-            self._of = self._told = None
+            self._leaving, self._of, self._told = Service(former), None, None
+        stays = of is not None and of.id == getattr(self._leaving.of, "id", "")
+        self._leaving = Service() if stays else await withdraw(self._shared, self._leaving)
         if of is None or fleet is None:
-            self._report("")
+            self._report(self._leaving.notice)
             return False
         told, passing = (of, fleet.deregister_critical_service_after_s), not self._status.problems()
         found = await self._send(ReadService, of)
@@ -110,7 +114,7 @@ class Presence:
             found = await self._send(RegisterPresence, dated, TTL_S, passing, told[1] if is_new else 0.0)
         if writes and found == Done():
             self._told, self._passed, self._is_due = told, passing, False
-        self._report(_why_absent(found, of))
+        self._report(_why_absent(found, of) or self._leaving.notice)
         return writes
 
     def _report(self, why: str) -> None:
@@ -143,16 +147,17 @@ class Presence:
     async def _send(self, kind: Callable[..., ServiceRequest], of: ServiceSettings, *more: object) -> Outcome:
         return await self._ask(kind("", self._clock(), ASK_S, of, *more))
 
-    async def _remove(self, of: ServiceSettings) -> None:
-        """Deregister the instance, unless another program has its id.
 
-        The agent needs a token for it that its servers accept, so it is registered with it before.
-        """
-        found = await self._send(ReadService, of)
-        if found is Instance.FORMER:
-            await self._send(RegisterPresence, of, TTL_S)
-        if found in (Instance.OURS, Instance.FORMER):
-            await self._send(DeregisterService, of)
+async def withdraw(shared: Shared, service: Service) -> Service:
+    """Take an instance out of Consul, as far as that goes at once. Return what is known of it then."""
+    ends_at = shared.clock() + LEAVE_S / 2
+    while service.of and (request := next_request(service, ("", shared.clock(), ASK_S, service.of), TTL_S)):
+        asked = replace(service, exchange=Lane().begin(request))
+        service = asked.answered(request, await shared.client.ask(request), shared.clock())
+        if service.exchange.due_at > ends_at:
+            break
+        await asyncio.sleep(service.exchange.due_at - shared.clock())
+    return service
 
 
 def _why_absent(found: Outcome, of: ServiceSettings) -> str:

@@ -23,6 +23,7 @@ INDEX_MAX = 2**63
 SILENT = "ended without a word"
 FIELDS = ("token", "node", "session", "from", "to", "why", "by", "note", "guard")
 _TEXTS = ("node", "session", "from")  # each tenure has them
+ACTED = "acted"  # of a tenure to tell: whether anything of it has begun
 GONE = "gone"  # of a tenure to tell: which session held the key before, and when this node missed it first
 
 Tenure = dict[str, Any]
@@ -76,7 +77,7 @@ def with_tenures(document: Mapping[str, Any], told: Iterable[Mapping[str, Any]],
             count += _insert(tenures, tenure)
     del tenures[TENURES_MAX:]
     while len(value := _encoded({**document, "count": count, "tenures": tenures})) > BYTES_MAX:
-        if not tenures:
+        if not tenures[1:]:
             raise ForeignHistory("what else is in its value leaves no room for a tenure")
         tenures.pop()
     return value
@@ -85,9 +86,9 @@ def with_tenures(document: Mapping[str, Any], told: Iterable[Mapping[str, Any]],
 def _complete(known: Tenure, told: Mapping[str, Any]) -> None:
     """Add what a node tells of its own tenure, which counts for more than what its successor saw.
 
-    But the end that a later process brings about after a crash is not when the tenure ended.
+    But a later process that finds a crash tells nothing of the end that its successor did not know.
     """
-    stays = ("from", "to") if told["why"] == Reason.CRASHED and known.get("to") else ("from",)
+    stays = ("from", "to", "why") if told["why"] == Reason.CRASHED and known.get("to") else ("from",)
     known.update({name: each for name, each in _cut(told).items() if each is not None and name not in stays})
 
 

@@ -107,7 +107,7 @@ class HookMonitor:
 
     async def _audit(self, path: Path, config: Config) -> None:
         try:
-            work = partial(audit, path, config, in_use=True)
+            work = partial(audit, path, config)
             problems = await call_in_child(CHILDREN, work, PROBE_S)
         except (ChildFailed, OSError) as error:
             why = getattr(error, "strerror", error)

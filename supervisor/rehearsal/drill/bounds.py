@@ -6,7 +6,7 @@ from supervisor.core.lease import lease_of
 from supervisor.core.settings import Hook, ItemSettings
 from supervisor.rehearsal.drill.promises import ALLOWANCE_S
 
-START_S = 10.0  # for three supervisors to start on a busy machine, and for their sessions
+START_S = 30.0  # for three supervisors to start on a busy machine, and for their sessions
 RETRY_DELAY_MAX_S = 30.0  # a delay between attempts doubles up to this
 STOP_S = 10.0
 WITHOUT_TTL_S = 2.0  # how long the drill looks on while no TTL frees the lock

@@ -28,7 +28,7 @@ from supervisor.rehearsal.drill.bounds import (
     hold_s,
     lose_s,
 )
-from supervisor.rehearsal.drill.promises import ALLOWANCE_S, Played
+from supervisor.rehearsal.drill.promises import ALLOWANCE_S, TOO_BUSY, Played
 from supervisor.rehearsal.drill.recorders import FAIL, FENCE, HANG, RecordedRun
 from supervisor.rehearsal.drill.stage import DrillCluster
 from supervisor.rehearsal.drill.tenures import ObservedTenure
@@ -53,12 +53,15 @@ class Play:
 
 
 async def perform(play: Play, stage: DrillCluster) -> Played:
-    is_ready = play.act is start or not stage.item.contend or await settle(stage)
-    stage.begin()
-    if is_ready:
-        await play.act(stage)
-    else:
-        _not_settled(stage)
+    try:
+        is_ready = play.act is start or not stage.item.contend or await settle(stage)
+        stage.begin()
+        if is_ready:
+            await play.act(stage)
+        else:
+            _not_settled(stage)
+    except TimeoutError:
+        return Played(play.name, play.title, skipped=TOO_BUSY)
     if is_ready and stage.item.contend:
         exclusive(stage)
     return Played(play.name, play.title, tuple(stage.promises), tuple(stage.lines))
@@ -88,7 +91,7 @@ def _not_settled(stage: DrillCluster) -> None:
 
 
 async def settle(stage: DrillCluster) -> bool:
-    """Start the supervisors that do not run. Return whether all holders and candidates come in time."""
+    """Start what does not run; return whether all come in time. Raises TimeoutError: one has not started."""
     for node in NODES:
         if node not in stage.running:
             stage.start(node)
@@ -97,7 +100,10 @@ async def settle(stage: DrillCluster) -> bool:
     def is_ready() -> bool:
         return len(stage.holding) == stage.limit and len(stage.candidates) >= waiting
 
-    return await until(is_ready, hold_s(stage.item) + lose_s(stage.item) + stage.item.rejoin_delay_s)
+    ready = await until(is_ready, hold_s(stage.item) + lose_s(stage.item) + stage.item.rejoin_delay_s)
+    if not ready and set(stage.running) - stage.answered.keys():
+        raise TimeoutError
+    return ready
 
 
 # --- hand-overs ----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from supervisor.config.formats.durations import format_duration
 
 NEVER = "none, it did not happen"
+TOO_BUSY = "this machine is too busy to start a supervisor in time"
 ALLOWANCE_S = 1.0  # for a busy machine to start a hook, and for this process to see its record
 
 
@@ -39,7 +40,7 @@ class Played:
 
     @property
     def kept(self) -> bool:
-        return all(promise.kept for promise in self.promises)
+        return self.skipped != TOO_BUSY and all(promise.kept for promise in self.promises)
 
 
 class Judge:

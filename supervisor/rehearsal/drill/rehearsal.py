@@ -118,7 +118,7 @@ async def _played(
         for number, play in enumerate(plays, 1):
             progress(f"{item.original.name}: {number} of {len(plays)}, {play.title}")
             lacks_holder = bool(played) and played[0].play == "start" and not played[0].kept
-            if why := play.skipped(settings) or (NOT_HELD if lacks_holder else ""):
+            if why := play.skipped(settings) or ("" if not lacks_holder else played[0].skipped or NOT_HELD):
                 played.append(Played(play.name, play.title, skipped=why))
                 continue
             if stage is None:

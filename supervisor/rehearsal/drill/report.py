@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -79,14 +79,14 @@ def play_lines(play: Played) -> Iterator[str]:
         yield f"    {verdict:<6}  {promise.what:<{width}}  {compared}"
 
 
-def end_line(items: Iterable[Drilled]) -> str:
+def end_line(items: Sequence[Drilled]) -> str:
     promises = [promise for item in items for play in item.played for promise in play.promises]
     broken = sum(not promise.kept for promise in promises)
-    return f"{len(promises)} promises: {f'{broken} broken' if broken else 'all kept'}"
+    verdict = "all kept" if all(item.kept for item in items) else "not every play was played"
+    return f"{len(promises)} promises: {f'{broken} broken' if broken else verdict}"
 
 
-def as_json(path: Path, planned: Plan, items: Iterable[Drilled]) -> str:
-    drilled = list(items)
+def as_json(path: Path, planned: Plan, items: Sequence[Drilled]) -> str:
     document = {
         "version": JSON_VERSION,
         "path": str(path),
@@ -94,8 +94,8 @@ def as_json(path: Path, planned: Plan, items: Iterable[Drilled]) -> str:
         "hooks": "real" if planned.real else "recorders",
         "bound_s": planned.bound_s,
         "allowance_s": ALLOWANCE_S,
-        "kept": all(item.kept for item in drilled),
-        "items": [_item(item) for item in drilled],
+        "kept": all(item.kept for item in items),
+        "items": [_item(item) for item in items],
     }
     return json.dumps(document, indent=2)
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from supervisor.config import Config, ConsulSettings, ControlSettings, LogSettings
-from supervisor.config.control import PATH_BYTES_MAX
 from supervisor.config.formats import tenure_record
 from supervisor.config.formats.slot_record import InvalidRecord, body, decoded
+from supervisor.config.places import PATH_BYTES_MAX
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.core.tenure_record import TENURE_SUFFIX
@@ -52,7 +52,9 @@ class DrillCluster(Judge):
         self._crashed: set[str] = set()
         self._node_of: dict[str, str] = {}
         self.renewed: dict[str, float] = {}  # when each session was last renewed
-        self.answered: dict[str, float] = {}  # when each node got its last answer from Consul
+        self.answered: dict[
+            str, float
+        ] = {}  # when each node, since its start, got its last answer from Consul
         self.tenures: list[ObservedTenure] = []
         self.checks: list[RecordedRun] = []  # the attempts of candidate_check
         self.changes: list[RecordedRun] = []  # the attempts of on_change
@@ -144,6 +146,7 @@ class DrillCluster(Judge):
     def start(self, node: str) -> None:
         """Start the supervisor of a node. A tenure that Consul still shows may be adopted."""
         self._crashed.discard(node)
+        self.answered.pop(node, None)
         for tenure in self.tenures:
             if tenure.node == node and tenure.is_held and tenure.session in self.sessions:
                 tenure.is_dead = False

@@ -1,8 +1,8 @@
 """The client's end of the control socket: commands, and requests that only read.
 
-A cron job runs it each minute and ``status --watch`` each second, so it must start fast. It uses one blocking
-socket with one deadline, and imports no module that takes long. So it reads the answer by itself and without
-h11: the daemon declares the length of each answer.
+A cron job runs it each minute and watch(1) each second, so it must start fast. It uses one blocking socket
+with one deadline, and imports no module that takes long. So it reads the answer by itself and without h11:
+the daemon declares the length of each answer.
 """
 
 import json

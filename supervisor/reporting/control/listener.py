@@ -8,6 +8,7 @@ import grp
 import os
 import socket
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from supervisor.errors import OperatorError
@@ -41,15 +42,18 @@ def group_id(name: str | None) -> int | None:
         ) from None
 
 
-def bound(path: Path, gid: int | None) -> socket.socket:
+def bound(path: Path, gid: int | None, *, replaces_link: bool = False) -> socket.socket:
     """Return a socket bound to ``path``.
 
     gid: the group that may use the socket besides our own user. None: no group.
+    replaces_link: whether ``path`` is where commands look, so that another daemon may have left a link there.
     Raises ControlError.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if replaces_link and path.is_symlink():
+            path.unlink()
         _remove_stale(path)
         sock.bind(os.fsencode(path))
         try:
@@ -64,6 +68,22 @@ def bound(path: Path, gid: int | None) -> socket.socket:
         why = error.strerror or str(error)
         raise ControlError(f"cannot make the control socket {path}: {why}; {REMEDY}", no_place=True) from None
     return sock
+
+
+def make_link(link: Path, path: Path) -> None:
+    """Link to the socket at ``path``, in place of another link, if this user may. Any other file stays."""
+    with suppress(OSError):
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if link.is_symlink():
+            link.unlink()
+        link.symlink_to(path)
+
+
+def remove_link(link: Path, path: Path) -> None:
+    """Remove the link, unless it leads to the socket of a daemon that was started later."""
+    with suppress(OSError):  # of readlink for what is no link, too
+        if link.readlink() == path:
+            link.unlink()
 
 
 def _guard(path: Path, gid: int | None) -> None:

@@ -2,11 +2,12 @@
 
     POST /v1/recover/NAME      POST /v1/pause/NAME    POST /v1/resume/NAME
     POST /v1/reload            POST /v1/pause         POST /v1/resume       (all items)
+    POST /v1/drain             POST /v1/undrain                             (all items)
     POST /v1/confirm-off/NAME
     POST /v1/step-down/NAME    with the body {"for_s": 60, "to": "NODE"}, or a part of it, or none
     POST /v1/step-down         (all that this node holds) with the body {"for_s": 60}, or none
 
-The body of pause may have {"for_s": 7200}. The body of each may have {"note": "why it is given"}, which
+Pause and drain may have {"for_s": 7200} in their body, and each may have {"note": "why it is given"}, which
 people read later.
 
 A success is 200 ``{"done": true, "lines": [...]}``. A failure is ``{"error": "cannot pause NAME: why",
@@ -37,11 +38,13 @@ class Verb(StrEnum):
     CONFIRM_OFF = "confirm-off"
     PAUSE = "pause"
     RESUME = "resume"
+    DRAIN = "drain"
+    UNDRAIN = "undrain"
     STEP_DOWN = "step-down"
     RELOAD = "reload"
 
 
-FOR_ALL = (Verb.PAUSE, Verb.RESUME, Verb.STEP_DOWN, Verb.RELOAD)
+FOR_ALL = (Verb.PAUSE, Verb.RESUME, Verb.DRAIN, Verb.UNDRAIN, Verb.STEP_DOWN, Verb.RELOAD)
 FOR_ONE = (Verb.PAUSE, Verb.RESUME, Verb.RECOVER, Verb.CONFIRM_OFF, Verb.STEP_DOWN)
 
 
@@ -86,7 +89,7 @@ def request_path(command: OperatorCommand) -> str:
 
 
 def request_body(command: OperatorCommand) -> bytes:
-    for_s = {Verb.STEP_DOWN: command.rest_s, Verb.PAUSE: command.pause_s}.get(command.verb)
+    for_s = command.rest_s if command.verb is Verb.STEP_DOWN else command.pause_s
     content: dict[str, object] = {} if for_s is None else {"for_s": for_s}
     content |= {"to": command.to} if command.to else {}
     content |= {"note": command.note} if command.note else {}
@@ -106,7 +109,7 @@ def command_of(path: str, body: bytes = b"") -> OperatorCommand | None:
 def _with_fields(command: OperatorCommand, given: Mapping[str, object]) -> OperatorCommand:
     """Return the command with the fields of its body. Raises InvalidCommand."""
     command = command._replace(note=_note(given))
-    if command.verb is Verb.PAUSE and "for_s" in given:
+    if command.verb in (Verb.PAUSE, Verb.DRAIN) and "for_s" in given:
         return command._replace(pause_s=_for_s(given, PAUSE_S_MAX))
     if command.verb is Verb.STEP_DOWN:
         command = command._replace(to=_to(given))

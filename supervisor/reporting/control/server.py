@@ -8,10 +8,11 @@ limits are small, because a command is short and its client is on this machine.
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from supervisor.config import ControlSettings
-from supervisor.reporting.control.listener import ControlError, bound, group_id
+from supervisor.reporting.control.listener import ControlError, bound, group_id, make_link, remove_link
 from supervisor.reporting.control.protocol import (
     InvalidCommand,
     OperatorCommand,
@@ -48,6 +49,7 @@ class Control:
         self, settings: ControlSettings, execute: Execute, note: Note, read: Read, warn: Callable[[str], None]
     ) -> None:
         self._settings, self._path = settings, Path(settings.path)
+        self._link = Path(settings.link)
         self._execute = execute  # carries out a command, or refuses it
         self._note = note  # called, for the log, when a command arrives (without a reply) and with its reply
         self._read = read  # answers a request that is not a command and changes nothing (GET, HEAD, OPTIONS)
@@ -63,7 +65,7 @@ class Control:
         """
         self._gid = group_id(self._settings.group)
         try:
-            sock = bound(self._path, self._gid)
+            sock = bound(self._path, self._gid, replaces_link=self._path == self._link)
         except ControlError as error:
             if self._settings.configured or not error.no_place:
                 raise
@@ -71,15 +73,16 @@ class Control:
             return
         self._inode = self._path.stat().st_ino
         await self._server.listen_unix(sock)
+        if self._settings.link:
+            make_link(self._link, self._path)
 
     async def close(self) -> None:
-        """Close all connections and remove the socket, unless another process has replaced it."""
-        await self._server.close()
-        try:
+        """Close all connections, and remove the socket and its link, unless another process replaced them."""
+        with suppress(FileNotFoundError):
             if self._inode and self._path.lstat().st_ino == self._inode:
+                remove_link(self._link, self._path)
                 self._path.unlink()
-        except FileNotFoundError:
-            return  # from Python 3.13 on asyncio has removed the socket already
+        await self._server.close()
 
     async def _handle(self, request: HttpRequest) -> HttpAnswer:
         assert request.peer is not None, "commands come on a unix socket only"

@@ -146,6 +146,12 @@ class Client(asyncio.BufferedProtocol):
                 of_headers = sum(len(name) + len(value) for name, value in event.headers)
                 if len(event.target) + of_headers > self._limits.head_bytes_max:
                     raise h11.RemoteProtocolError(HTTPStatus(431).phrase, 431)
+                if event.http_version not in (b"1.0", b"1.1"):
+                    raise h11.RemoteProtocolError(HTTPStatus(505).phrase, 505)
+                named = {name for name, _ in event.headers}
+                clear = event.http_version == b"1.1" and b"content-length" not in named
+                if b"transfer-encoding" in named and not clear:
+                    raise h11.RemoteProtocolError("a proxy may see another end of this request")
                 if self._http.they_are_waiting_for_100_continue:
                     proceed = h11.InformationalResponse(status_code=100, headers=[])
                     self._established.write(self._http.send(proceed) or b"")

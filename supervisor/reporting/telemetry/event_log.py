@@ -27,11 +27,14 @@ class EventLog:
         self._texts: deque[str] = deque()
         self._bytes = 0
         self._commands: dict[tuple[str, str | None], Event] = {}
+        self._before = self._commands  # as they were before the newest one
         self.newest_at: str | None = None  # the time of the newest event. None: there is none
 
     def add(self, name: str, fields: Mapping[str, Any]) -> Event:
         cut = {key: bounded(value) if isinstance(value, str) else value for key, value in fields.items()}
         event = {"time": when(self._wall()), "event": name, **cut}
+        if name == "command-received":
+            self._before = dict(self._commands)
         self.keep(event)
         return event
 
@@ -71,6 +74,10 @@ class EventLog:
     def command(self, verb: str, item: str) -> Event | None:
         """Return the newest command of this kind for the item or for all items. None: none is kept."""
         return self._commands.get((verb, item)) or self._commands.get((verb, None))
+
+    def before(self, verb: str, item: str) -> Event | None:
+        """Return the same as ``command``, without the newest command, which is under way."""
+        return self._before.get((verb, item)) or self._before.get((verb, None))
 
     def body(self, newest: int = EVENTS_MAX) -> bytes:
         texts = list(self._texts)[-newest:] if newest else []

@@ -20,7 +20,7 @@ from supervisor.core.actions import (
     StartRun,
     StopRun,
 )
-from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StepDownAsked
+from supervisor.core.events import Answered, Event, HookEnded, RunEnded, StepDownAsked, SurvivorsChanged
 from supervisor.core.machines.tenure import ORDERED
 from supervisor.core.outcomes import (
     Denied,
@@ -87,6 +87,8 @@ class Facts:
 
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         facts = [self._ended(event)] if isinstance(event, HookEnded | RunEnded) else []
+        if isinstance(event, SurvivorsChanged) and event.survivors:
+            self._lose_failures[event.item] = event.survivors
         for action in actions:
             match action:
                 case StartHook() | StartRun():

@@ -28,13 +28,10 @@ class FleetReport:
         for key, why in sorted(self.foreign_orders.items())[:FOREIGN_MAX]:
             yield f"{bounded(key)} is ignored: {why}; delete it"
         for items, order in _by_text(self.paused_everywhere):
-            yield f"{items} {order}"
+            name = items if items in self.paused_everywhere else "NAME"
+            yield f"{items}: {order}; `consul-supervisor resume {name} --everywhere` ends that"
         for items, why in _by_text(self.untold):
             yield f"cannot write the history of {items}: {bounded(why)}"
-
-    def warnings_of(self, item: str) -> Iterator[str]:
-        if order := self.paused_everywhere.get(item):
-            yield f"{order}; `consul-supervisor resume {item} --everywhere` ends that"
 
 
 def _by_text(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:

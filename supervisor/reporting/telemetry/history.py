@@ -17,7 +17,7 @@ from supervisor.adapters.consul.permissions import UNKNOWN_TOKEN
 from supervisor.adapters.hooks.output import HookLine
 from supervisor.core.actions import Action, CannotStart, Reason, Role
 from supervisor.core.events import Answered, Event, RecordWritten
-from supervisor.core.outcomes import Denied, Ineligible, Outcome, Unknown, View
+from supervisor.core.outcomes import Denied, Failed, Ineligible, Outcome, Refused, Unknown, View
 from supervisor.core.requests import Answerer, ServiceRequest, Watch
 from supervisor.reporting.telemetry.event_log import EventLog
 from supervisor.reporting.telemetry.facts import CHECK, FAILURES, Fact, Trouble
@@ -37,6 +37,7 @@ WROTE_CHARS_MAX = 200  # of a line of candidate_check, which is to fit beside it
 _SECRET_OF_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)|(?<=\?)\S+")
 DENIED_S = 90.0  # each request that is denied is repeated sooner; a watch is the last, after its wait
 TOKENS_LOADED_S = 15.0  # after the start of a server; each request that is denied is repeated within 5 s
+TRIES = ("CreateSession", "Acquire", "JoinSemaphore", "TakeSlot")  # for a lock, repeated while it is free
 HOLDING = (Role.ACQUIRING, Role.HOLDING, Role.LOSING)
 CONSUL = "consul"  # ends with any answer of Consul's servers
 RECORD = "record"  # ends with a record that was written
@@ -155,6 +156,12 @@ class History:
         history, now = self.of(request.item), self.clock()
         if not isinstance(outcome, Unknown | Denied):
             history.denied.pop(kind, None)
+            history.refused.pop(kind, None)
+        match outcome:
+            case Refused(why, may_pass=False) if kind in TRIES:
+                history.refused[kind] = FAILURES[Refused].text + why
+            case Failed(why) if why.startswith("400 "):
+                history.refused[kind] = FAILURES[Refused].text + why
         if isinstance(request, Watch) and _is_expired(request, outcome) and request.at < history.failed_at:
             return
         if event.of_leader:
@@ -257,12 +264,14 @@ class History:
             lost.reason = reason  # may have become known since the transition began
         elif history.role in (Role.ACQUIRING, Role.HOLDING):  # without a hook there is no role LOSING
             self._enter(history, "lose", reason)
+        self._end_error(history, "" if role is Role.ACQUIRING else "fence")  # the guard is over
         if role not in HOLDING:
             self._leave(history)
         if reason == Reason.LEASE_EXPIRED:
             history.expired = True
         if role is Role.STUCK:
             history.why_stuck = fields.get("why", "")
+            self._note_error(history, history.why_stuck, "lose")
         history.role, history.since = role, self.wall()
         history.transitions_json = ""
 

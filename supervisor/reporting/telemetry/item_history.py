@@ -77,6 +77,7 @@ class ItemHistory:
     why_stuck: str = FAILED_BEFORE  # why it was stuck when it was so last
     # The refusals (403) by the kind of request, until Consul answers that kind otherwise.
     denied: dict[str, Denial] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)  # why Consul refuses a kind of its tries for good
     ineligible: str = ""  # why its session could not be made when that was so last
     check_failed: str = ""  # how candidate_check has failed. Blank: it has succeeded since
     check_wrote: str = ""  # the last line that the running candidate_check has written

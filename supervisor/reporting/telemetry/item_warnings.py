@@ -1,17 +1,19 @@
 """The warnings about one item. Command and page show these and no others."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from supervisor.config.formats.json_values import holder_name
 from supervisor.core.actions import Role
 from supervisor.core.contender.state import Contender
 from supervisor.core.lock.slots import LOCK
 from supervisor.core.machines.guard import Guard
-from supervisor.core.outcomes import SlotsView
-from supervisor.core.times import NEVER
+from supervisor.core.outcomes import KeyView, SlotsView
+from supervisor.core.settings import NOWHERE
+from supervisor.core.tenure_record import UNREADABLE
+from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.reporting.telemetry.event_log import Event
 from supervisor.reporting.telemetry.facts import ALTERED
-from supervisor.reporting.telemetry.fleet import FleetReport
 from supervisor.reporting.telemetry.formatting import bounded, cannot_start, when
 from supervisor.reporting.telemetry.item_history import ItemHistory
 
@@ -23,6 +25,7 @@ class Shown:
     contender: Contender
     history: ItemHistory
     given: Event | None  # the command by which it is paused, steps down or rests
+    pauses: tuple[str, ...]
     unknown_since: str | None  # from when on nobody can tell who holds
     starves: bool  # whether its watchdog is about to reset the machine
     after: frozenset[str]  # the items that must end before it begins
@@ -30,12 +33,11 @@ class Shown:
     wall: float  # Unix time less the core's clock
 
 
-def warnings_of(shown: Shown, fleet: FleetReport) -> Iterator[str]:
+def warnings_of(shown: Shown) -> Iterator[str]:
     yield from _of_holder(shown)
     yield from _of_node(shown)
     yield from _of_slot(shown.contender)
     yield from _of_record(shown)
-    yield from fleet.warnings_of(shown.contender.settings.name)
     yield from _of_pause(shown)
 
 
@@ -47,6 +49,22 @@ def _of_holder(shown: Shown) -> Iterator[str]:
     elif contender.settings.kind == "election" and contender.tenure is None:
         if view is not None and view.leader is None:
             yield "nobody leads"
+        record = contender.others_record
+        if (
+            isinstance(view, KeyView)
+            and view.session
+            and record is not None
+            and record.session != view.session
+        ):
+            seen_at = contender.lock.holder_seen_at
+            guard = Guard(seen_at, NOWHERE, None).observe(record, view.session, seen_at, seen_at)
+            who = bounded(holder_name(view.value) or view.session)
+            yield f"{who} has the key, does not act yet, and {_waits(contender, guard, shown.wall)} there"
+    for holder in view.holders if view is not None and contender.tenure is None else ():
+        is_former = any(each.id.startswith(holder.session) for each in shown.history.transitions)
+        if is_former and holder.session != contender.session.id:
+            ends = f"`consul-supervisor sessions destroy {holder.session}` ends that"
+            yield f"an earlier session of this node keeps the lock, and nothing of it acts any more; {ends}"
 
 
 def _of_node(shown: Shown) -> Iterator[str]:
@@ -54,7 +72,7 @@ def _of_node(shown: Shown) -> Iterator[str]:
     contender, hook = shown.contender, shown.history.last_hook
     if contender.role is Role.INELIGIBLE:
         yield f"not fit, so this node does not contend{_why_unfit(contender, shown.history)}"
-    if hook is not None and hook.ok is False:
+    if hook is not None and hook.ok is False and (hook.event != "fence" or contender.guard is not None):
         yield f"{hook.hook} failed" + (f": {bounded(hook.detail)}" if hook.detail else "")
     if lease_runs_out(contender, shown.now):
         yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
@@ -106,11 +124,9 @@ def _of_record(shown: Shown) -> Iterator[str]:
 def _of_pause(shown: Shown) -> Iterator[str]:
     """Yield why this node does not try although it could, and until when."""
     contender, given, name = shown.contender, shown.given, shown.contender.settings.name
-    if contender.paused:
-        since = "" if given is None else f"{by(given)} since {given['time']}"
-        over_at = contender.paused_until
-        ends = "resume" if over_at == NEVER else f"{when(over_at)} or resume"
-        yield f"paused{since}: does not contend until {ends}"
+    for pause in shown.pauses:
+        who, _, ends = pause.rpartition("until ")
+        yield f"{f'paused {who}'.rstrip()}: does not contend until {ends}"
     if contender.settings.manual and contender.role is Role.WAITING and not contender.allowed:
         lets = f"`consul-supervisor resume {name}` lets it"
         yield f"does not try, because the file says contend: manual; {lets}"
@@ -122,6 +138,17 @@ def _of_pause(shown: Shown) -> Iterator[str]:
         at = when(shown.wall + contender.rejoin_at)
         lost = next((f" ({each.reason})" for each in shown.history.transitions if each.event == "lose"), "")
         yield f"does not contend before {at}, because it ended the last tenure itself{lost}"
+
+
+def pauses_of(contender: Contender, command: Callable[[str, str], Event | None], now: float) -> Iterator[str]:
+    """Yield who pauses an item on this node, and until when: an operator's own pause, then that of drain."""
+    drain = contender.paused_until if contender.drained else LONG_AGO
+    for verb, until in (("pause", contender.stays_until), ("drain", drain)):
+        if until > now:
+            given = command(verb, contender.settings.name) or command("pause", contender.settings.name)
+            since = f"{by(given)} since {given['time']} " if given else ""
+            ends = "undrain" if given and given["verb"] == "drain" else "resume"
+            yield f"{since}until {ends if until == NEVER else f'{when(until)} or {ends}'}".lstrip()
 
 
 def lease_runs_out(contender: Contender, now: float) -> bool:
@@ -140,15 +167,19 @@ def _waits(contender: Contender, guard: Guard, wall: float) -> str:
 
     wall: Unix time less the core's clock.
     """
-    record, fence, name = guard.record, contender.settings.fence, contender.settings.name
-    says = "has not been read yet" if record is None else f"says {record.state}"
-    until = guard.waits_until(fence)
+    fence, name = contender.settings.fence, contender.settings.name
     if guard.end is not None:
         return f"{bounded(guard.waits_for)} no more ({guard.end}), and for Consul to confirm that"
+    until = guard.waits_until(fence)
     ends = "time does not end that" if until == NEVER else f"until {when(wall + until)} at most"
-    shoots = "" if fence is None or guard.shoots_at(fence) == NEVER else ", or until the fence has ended well"
-    sure = f"if its machine is off: `consul-supervisor confirm-off {name}`"
-    return f"{bounded(guard.waits_for)}, whose tenure record {says}: {ends}{shoots}; {sure}"
+    shoots = "" if fence is None else ", or until the fence has ended well"
+    sure = f"if that machine is off: `consul-supervisor confirm-off {name}`"
+    says = "which is stopping" if guard.stopping_at != NEVER else "which may still act"
+    if guard.record in (None, UNREADABLE):
+        says, shoots = "whose tenure record is not there, or cannot be read", ""
+    elif shoots and guard.shoots_at(fence) == NEVER:
+        shoots = ", and no fence runs, because its record names no target, or that of this node"
+    return f"{bounded(guard.waits_for)}, {says}: {ends}{shoots}; {sure}"
 
 
 def _why_unfit(contender: Contender, history: ItemHistory) -> str:
@@ -165,4 +196,5 @@ def by(given: Event | None) -> str:
     if given is None:
         return ""
     who = given.get("user") or f"user id {given.get('uid')}"
+    who = f"drain of {who}" if given.get("verb") == "drain" else who
     return f" by {who}" + (f" ({note})" if (note := given.get("note")) else "")

@@ -6,10 +6,10 @@ the last leader too.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from supervisor.config.formats.json_values import holder_node
+from supervisor.config.formats.json_values import holder_name
 from supervisor.core.events import Answered, Event
 from supervisor.core.outcomes import KeyView, Won
 from supervisor.core.requests import Acquire, ReadKey, WatchKey
@@ -22,10 +22,11 @@ TELL_EVERY_S = 1.0  # of one election: what flaps must not push the tenures out 
 class Leader:
     """A leader whom this node has seen."""
 
-    name: str  # the node that its value names, or else its session. A value may be a secret
+    name: str  # the node that its value names, or else its session. Another value may be a secret
     session: str
     key: str
     since: str  # when this node saw first that it leads, as events have times
+    shown: str = ""  # as status shows it: by its value, also where that names no node. Nothing keeps this
 
 
 class Leaders:
@@ -55,8 +56,8 @@ class Leaders:
     def _see(self, item: str, key: str, session: str, value: bytes) -> None:
         seen, told = self._seen.get(item), self._told.get(item)
         if seen is None or seen.session != session:
-            name = bounded(holder_node(value) or session)
-            self._seen[item] = Leader(name, session, key, when(self._wall()))
+            name, text = holder_name(value) or session, holder_name(value) or value.decode(errors="replace")
+            self._seen[item] = Leader(bounded(name), session, key, when(self._wall()), bounded(text))
             self._tell(item)
         elif told is None or told.session != session:
             self._tell(item)
@@ -65,7 +66,7 @@ class Leaders:
         """Report the leader of this election, unless the newest report names it or is too young."""
         seen, told, now = self._seen[item], self._told.get(item), self._wall()
         if told is not None and told.session == seen.session:
-            self._seen[item] = told  # an earlier process has seen it first
+            self._seen[item] = replace(seen, since=told.since)  # an earlier process has seen it first
             return
         if self.tell is None or abs(now - self._told_at.get(item, 0.0)) < TELL_EVERY_S:
             return

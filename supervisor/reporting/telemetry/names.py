@@ -111,6 +111,8 @@ _FIELD = re.compile(r"\{(\w+)\}")
 def sentence(event: str, fields: Mapping[str, Any]) -> str:
     """Return the sentence of a line, in which a value may still act on a terminal."""
     values = {name: ", ".join(texts(value)) for name, value in fields.items()} | _derived(fields)
+    if fields.get("former_role") == fields.get("role"):  # its reason alone has changed
+        values.pop("former_role", None)
 
     def chosen(optional: re.Match[str]) -> str:
         return optional[1] if values.keys() >= set(_FIELD.findall(optional[1])) else optional[2] or ""

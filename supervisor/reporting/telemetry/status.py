@@ -26,7 +26,7 @@ from supervisor.reporting.telemetry.event_log import Event
 from supervisor.reporting.telemetry.formatting import bounded, cannot_start, remedy, when
 from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.item_history import Attempt, ItemHistory, Transition
-from supervisor.reporting.telemetry.item_warnings import Shown, by, lease_runs_out, warnings_of
+from supervisor.reporting.telemetry.item_warnings import Shown, by, lease_runs_out, pauses_of, warnings_of
 
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
 _FORGETS = "a boot of this machine forgets what changes now (pauses, stuck items, tenures, the configuration)"
@@ -128,10 +128,12 @@ class Status:
 
         No text changes while nothing happens, because Consul's servers write each change.
         """
+        wall = self._wall() - self._clock()
         for name, contender in self.items().items():
-            words = _in_short(contender, self._history.of(name), self._command(name, contender))
-            order = self._history.fleet.paused_everywhere.get(name)
-            yield name, contender.role, words if order is None else f"{words} {order}".strip()
+            order = self._history.fleet.paused_everywhere.get(name, "").removeprefix("paused ")
+            paused = ", ".join(filter(None, (order, *self._pauses(contender))))
+            given = self._command(name, contender)
+            yield name, contender.role, _in_short(contender, self._history.of(name), given, paused, wall)
 
     def events(self, newest: int) -> bytes:
         return self._history.events.body(newest)
@@ -162,7 +164,8 @@ class Status:
         given, unknown_since = self._command(name, contender), self._unknown_since(contender, history, now)
         device = self._contenders.devices.of_item(name)
         starves = device is not None and device.starves
-        shown = Shown(contender, history, given, unknown_since, starves, after, now, self._wall() - now)
+        wall, pauses = self._wall() - now, self._pauses(contender)
+        shown = Shown(contender, history, given, pauses, unknown_since, starves, after, now, wall)
         order = self._history.fleet.paused_everywhere.get(name)
         left_s, reset_in_s = lease_left_s(contender, now), self.reset_in_s(name)
         hook, error = history.last_hook, history.last_error
@@ -176,9 +179,9 @@ class Status:
             **_fields(contender, self.view(contender)),
             "leader_unknown_since": unknown_since,
             "paused_everywhere": order,
-            "last_leader": None if led is None else {"node": led.name, "since": led.since},
+            "last_leader": None if led is None else {"node": led.shown or led.name, "since": led.since},
             "lease_runs_out": lease_runs_out(contender, now),
-            "warnings": list(warnings_of(shown, self._history.fleet)),
+            "warnings": list(warnings_of(shown)),
             "since": when(history.since),
             "command": None if given is None else _command(given),
             "last_hook": hook and {"hook": hook.hook, "event": hook.event, **_outcome(hook)},
@@ -198,9 +201,13 @@ class Status:
         """Return the command by which the item is paused, or else steps down or rests. None: none is kept."""
         events, tenure = self._history.events, contender.tenure
         if contender.paused:
-            return events.command("pause", name)
+            drain = events.command("drain", name) if contender.drained else None
+            return drain or events.command("pause", name)
         steps_down = tenure is not None and tenure.reason is Reason.STEP_DOWN
         return events.command("step-down", name) if steps_down or contender.role is Role.RESTING else None
+
+    def _pauses(self, contender: Contender) -> tuple[str, ...]:
+        return tuple(pauses_of(contender, self._history.events.command, self._wall()))
 
 
 def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterator[str]:
@@ -211,25 +218,31 @@ def _problems(contender: Contender, history: ItemHistory, now: float) -> Iterato
     cut_off_s = max(0.0, contender.lease.cut_off_s)
     if expired or history.expired:
         yield "was given up: Consul did not answer for longer than the lease allows"
-    elif history.unanswered and now - history.answered_at > cut_off_s and not (tenure and tenure.believes):
+    elif tenure is None or not tenure.believes:
         what = "cannot be taken over" if contender.settings.contend else "cannot be observed"
-        yield f"{what}: Consul's servers have not answered for more than {format_duration(cut_off_s)}"
+        if contender.role in (Role.WAITING, Role.OBSERVER) and history.refused:
+            yield f"{what}: {bounded(next(iter(history.refused.values())))}"
+        elif history.unanswered and now - history.answered_at > cut_off_s:
+            yield f"{what}: Consul's servers have not answered for more than {format_duration(cut_off_s)}"
     if tenure is not None and tenure.believes and contender.faults:
         yield f"goes on leading, but {cannot_start(contender.faults[0])}"
     if contender.record_keeper.refused is not None:
         yield f"cannot be recorded: {history.unrecorded or 'see the log'}"
 
 
-def _in_short(contender: Contender, history: ItemHistory, given: Event | None) -> str:
-    """Return what other nodes should know of an item beside its role. Blank: nothing."""
+def _in_short(
+    contender: Contender, history: ItemHistory, given: Event | None, paused: str, wall: float
+) -> str:
+    """Return what other nodes should know of an item. ``wall``: Unix time less the core's clock."""
     words = []
     if contender.tenure is not None and contender.tenure.believes:
         words.append(f"token {contender.tenure.token}")
-    if contender.paused:
-        words.append("paused" * (contender.role is not Role.PAUSED) + by(given))
-        words += [f"since {given['time']}"] if given else []
-        words += [f"until {when(contender.paused_until)}"] if contender.paused_until != NEVER else []
-    elif contender.role is Role.RESTING:
+    if contender.guard is not None:
+        until = contender.guard.waits_until(contender.settings.fence)
+        words += [contender.guard.waits_for, f"until {when(round(wall + until))}" if until != NEVER else ""]
+    if paused:
+        words.append(paused if contender.role is Role.PAUSED else f"paused {paused}")
+    if contender.role is Role.RESTING:
         words.append(f"after step-down{by(given)}")
     elif contender.role is Role.INELIGIBLE:
         # No output of a hook: more people may read the catalog than this status.
@@ -259,6 +272,7 @@ def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
         "role": contender.role,
         "reason": contender.reason,
         "paused": contender.paused,
+        "drained": contender.drained,
         "paused_until": when(contender.paused_until) if LONG_AGO < contender.paused_until < NEVER else None,
         "service": None if settings.service is None else settings.service.name,
         "service_registered": contender.service.is_registered,

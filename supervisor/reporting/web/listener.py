@@ -7,9 +7,13 @@ authenticated, so the listener must never serve a request that changes anything.
 
 import asyncio
 import os
+import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
+from supervisor.adapters.transport.failure import ExchangeFailed
+from supervisor.adapters.transport.resolve import Resolver
 from supervisor.config import HttpSettings
 from supervisor.reporting.http_server import HttpServer, Limits
 from supervisor.reporting.telemetry.log import Level
@@ -43,8 +47,9 @@ class Listener:
         async with self._moving:
             await self.close()
             self._server = HttpServer(self._routes.answer, replace(LIMITS, clients_max=clients_max))
-            if settings is not None and not await self._listen(settings):
-                self._retry = asyncio.get_running_loop().create_task(self._keep_trying(settings))
+            if settings is not None:
+                listens = await self._listen(settings)
+                self._retry = asyncio.get_running_loop().create_task(self._keep_trying(settings, listens))
 
     async def close(self) -> None:
         if self._retry is not None:
@@ -52,11 +57,13 @@ class Listener:
             await asyncio.gather(self._retry, return_exceptions=True)
         await self._server.close()
 
-    async def _keep_trying(self, settings: HttpSettings) -> None:
-        while True:
+    async def _keep_trying(self, settings: HttpSettings, listens: bool) -> None:
+        while not listens:
             await asyncio.sleep(RETRY_S)
-            if await self._listen(settings, again=True):
-                return
+            listens = await self._listen(settings, again=True)
+        with suppress(ExchangeFailed, IndexError):
+            words = (await Resolver(socket.gethostname(), 0).getent()).decode("latin-1").lower().split()
+            self._routes.full_name = words[2]
 
     async def _listen(self, settings: HttpSettings, *, again: bool = False) -> bool:
         """Return whether the daemon listens now. ``again``: a failure was logged before."""

@@ -8,7 +8,8 @@
     /healthz                          200, or 503 with the reasons
     /metrics                          for Prometheus: docs/metrics.md
 
-HEAD and OPTIONS, which load balancers send, have the answer of GET without its body.
+HEAD and OPTIONS, which load balancers send, have the answer of GET without its body. Except for the last
+three lines a request over TCP must name this node: a page of another site can let its own name lead here.
 """
 
 import asyncio
@@ -16,8 +17,10 @@ import base64
 import hashlib
 import json
 import re
+import socket
 from collections.abc import Awaitable, Callable
 from importlib import resources
+from urllib.parse import urlsplit
 
 from supervisor.core.actions import Role
 from supervisor.core.contender.state import Contender
@@ -33,6 +36,9 @@ NO_STORE = ("Cache-Control", "no-store")
 NEWEST = re.compile(r"newest=([0-9]{1,9})")  # any other query is ignored, as for all paths
 INLINE = re.compile(rb"<(script|style)>(.*?)</\1>", re.DOTALL)
 HOLDER_PATHS = ("/leader/", "/holder/")
+OF_ANY_HOST = (*HOLDER_PATHS, "/healthz", "/metrics")  # for load balancers and Prometheus, which use any name
+AN_ADDRESS = re.compile(r"\[[0-9a-f:.]+(%.*)?\]|[0-9.]+")  # to no browser is that a name
+NOT_OURS = b"cannot answer: this node is not known by that name: use its address, or set http.public_url\n"
 
 
 class Routes:
@@ -40,6 +46,7 @@ class Routes:
 
     def __init__(self, status: Status, metrics: Metrics, fleet: Callable[[], Awaitable[bytes]]) -> None:
         """Keep the parts. ``fleet``: returns the body of ``/v1/fleet``, which may take seconds."""
+        self.url, self.full_name = "", ""  # http.public_url, and this host's name with its domain
         self._status = status
         self._page = load_page()
         self._metrics = metrics
@@ -55,13 +62,11 @@ class Routes:
     async def answer(self, request: HttpRequest) -> HttpAnswer:
         """Return the answer to a request of any method, at once except for metrics and the fleet."""
         if request.method not in METHODS:
-            return refusal(
-                405,
-                f"method {request.method} not allowed: read-only, commands go to the control socket",
-                NO_STORE,
-                ALLOW,
-            )
+            why = f"method {request.method} not allowed: read-only, commands go to the control socket"
+            return refusal(405, why, NO_STORE, ALLOW)
         path, _, query = request.target.partition("?")
+        if request.peer is None and not path.startswith(OF_ANY_HOST) and not self._is_ours(request):
+            return HttpAnswer(421, NOT_OURS, (TEXT, NO_STORE))
         if path == "/v1/fleet":
             found = HttpAnswer(200, await self._fleet(), (JSON, NO_STORE))
         else:
@@ -70,12 +75,18 @@ class Routes:
             return HttpAnswer(found.status, headers=(*found.headers, ALLOW))
         return found
 
+    def _is_ours(self, request: HttpRequest) -> bool:
+        """Return whether the client asks for this node: by an address, by a name of it, or without a name."""
+        given = next((value for name, value in request.headers if name == "host"), "")
+        host, node = re.sub(r"\.?(:[0-9]*)?$", "", given.lower()), socket.gethostname().lower()
+        ours = ("", "localhost", node, node.partition(".")[0], self.full_name, urlsplit(self.url).hostname)
+        return host in ours or AN_ADDRESS.fullmatch(host) is not None
+
     def _find(self, path: str, query: str) -> HttpAnswer:
         if path in self._pages:
             return self._pages[path](query)
-        for prefix in HOLDER_PATHS:
-            if path.startswith(prefix):
-                return self._holder(path.removeprefix(prefix))
+        if path.startswith(HOLDER_PATHS):
+            return self._holder(path.split("/", 2)[2])
         return refusal(404, "cannot find this: there is no such page", NO_STORE)
 
     async def _scraped(self, request: HttpRequest) -> HttpAnswer:
@@ -94,10 +105,9 @@ class Routes:
         return HttpAnswer(200, self._status.events(newest), (JSON, NO_STORE))
 
     def _holder(self, name: str) -> HttpAnswer:
-        contender = self._status.item(name)
+        held, contender = self._status.holds(name), self._status.item(name)
         if contender is None:
             return refusal(404, "cannot tell: there is no such election or semaphore here", NO_STORE)
-        held = self._status.holds(name)
         text = f"{name}: {'holding' if held else _why_not(contender)}\n"
         return HttpAnswer(200 if held else 503, text.encode(), (TEXT, NO_STORE))
 

@@ -120,15 +120,12 @@ def test_status_without_a_daemon_says_why_the_last_one_ended(scene: Scene) -> No
     last = command("status", "--config", str(a.config_path), environ=places)
     assert (last.returncode, last.stdout) == (69, "")
     assert f"the last event that it left in {a.records}: " in last.stderr
-    assert "its configuration" not in last.stderr
     forget_accepted(a)
     a.config_path.write_text(spoilt(a.config_path.read_text(), "key"))
     a.start()
     assert a.wait() == 78
     ended = command("status", "--config", str(a.config_path), environ=places)
     assert ended.returncode == 69 and "Stopped" in ended.stderr
-    assert "on_loose" in ended.stderr
-    assert f"its configuration cannot be used: {a.config_path}:" in ended.stderr
 
 
 class WithoutSystemd(Supervisor):

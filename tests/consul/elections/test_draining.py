@@ -1,15 +1,23 @@
 """A node is drained for a patch, and comes back, by two commands."""
 
+import socket
+import socketserver
 import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.consul.conftest import MakeScene
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_events import operate, place
 from tests.support.candidates import candidate_elsewhere
 from tests.support.captured import captured
-from tests.support.supervisor import COMMAND, Supervisor, until
+from tests.support.guarded import Guarded, write
+from tests.support.supervisor import COMMAND, Supervisor, command, until
 
 
 def shared(scene: Scene) -> dict[str, str]:
@@ -34,7 +42,7 @@ def test_a_node_is_drained_only_where_another_takes_over_and_comes_back(scene: S
     with candidate_elsewhere(scene.agent, shared(scene)["name"]):
         code, out, error = operate(a, "drain", "--reason", "kernel update")
         assert (code, error) == (0, "")
-        assert "paused until resume; it holds until" in out and f"{scene.name}: b holds it, " in out
+        assert "paused until undrain; it holds until" in out and f"{scene.name}: b holds it, " in out
         assert a.wait_line("role", role="losing")["note"] == "kernel update"
         assert operate(a, "drain", "--quiet") == (0, "", ""), "it is drained already"
         assert operate(a, "undrain", "--wait", "20s", "--quiet") == (0, "", "")
@@ -105,6 +113,7 @@ def test_a_pause_with_an_end_outlasts_a_restart_and_ends_by_itself(scene: Scene)
     assert a.wait_line("pause-over")["item"] == scene.name
     a.wait_line("role", role="waiting", former_role="paused")
     assert not a.item()["paused_until"]
+    assert f"{scene.name}  its pause is over\n" in operate(a, "events")[1]
     assert operate(a, "pause", scene.name)[0] == operate(a, "drain", "--for", "1s", "--quiet")[0] == 0
     assert a.item()["paused_until"] is None, "a drain does not shorten the pause of another"
 
@@ -166,3 +175,115 @@ def test_force_drains_the_last_node_and_says_that_nobody_took_over(scene: Scene)
     assert code == 0 or f"not yet after 0 s: {scene.name} is " in error
     assert operate(a, "undrain", "--wait", "30s", "--quiet")[0] == 0
     scene.wait_leader()
+
+
+def test_undrain_ends_what_drain_has_paused_and_no_pause_of_another(scene: Scene) -> None:
+    scene.restarts = True
+    scene.leader("a", session=shared(scene))
+    b = waiter(scene)
+    assert operate(b, "pause", scene.name, "--reason", "the disk is out")[0] == 0
+    assert operate(b, "drain", "--for", "1h", "--reason", "nightly patch", "--quiet") == (0, "", "")
+    [warning] = b.item()["warnings"]
+    assert "(the disk is out)" in warning and not b.item()["drained"], "the longer one is in force"
+    assert b.stop() == 0
+    b.start()
+    code, out, error = operate(b, "undrain", "--wait", "30s")
+    assert (code, error) == (0, "") and out.startswith(f"{scene.name}: stays paused by "), out
+    assert "(the disk is out)" in out and b.item()["role"] == "paused"
+    out = operate(b, "pause", scene.name, "--for", "1h", "--reason", "night shift")[1]
+    assert "in place of the pause by " in out and "(the disk is out)" in out
+    out = operate(b, "drain", "--reason", "nightly patch")[1]
+    assert "paused until undrain" in out and b.item()["drained"]
+    own, drains = b.item()["warnings"]
+    assert "(night shift)" in own and "by drain of " in drains and drains.endswith("until undrain")
+    b.kill()
+    b.start()
+    assert "(night shift)" in operate(b, "undrain", "--wait", "30s")[1] and b.item()["paused_until"]
+    assert operate(b, "drain", "--quiet")[0] == 0
+    assert operate(b, "resume", "--all")[1] == f"{scene.name}: its pause and its drain has ended\n"
+    assert operate(b, "drain", "--quiet")[0] == 0
+    assert operate(b, "undrain")[1] == f"{scene.name}: its drain has ended\n"
+    assert {each["verb"] for each in b.lines("command-received")} == {"pause", "drain", "undrain", "resume"}
+
+
+def test_two_drains_at_once_do_not_leave_nobody(scene: Scene) -> None:
+    a = scene.leader("a", session=shared(scene), on_lose=[scene.hook("a", "lose", "sleep 0.7")])
+    b = waiter(scene)
+    with candidate_elsewhere(scene.agent, shared(scene)["name"]):
+        argv = [*COMMAND, "drain", "--reason", "kernel", *place(a)]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as drains:
+            a.wait_line("role", role="losing")
+            code, _, error = operate(b, "drain")
+            assert code == 0 and "warning" not in error, "there is a third node"
+            out, error = drains.communicate(timeout=60)
+    assert f"{scene.name}: another node waits; whether for an operator's word (contend: manual)" in out
+    assert drains.returncode == 1 and "nobody took over; so this node contends again" in error
+    scene.wait_leader()
+    assert not a.item()["paused"]
+
+
+@pytest.mark.long
+def test_a_drain_that_is_ended_meanwhile_is_no_success(scene: Scene) -> None:
+    a = scene.leader("a", session=shared(scene), on_lose=[scene.hook("a", "lose", "sleep 0.7")])
+    waiter(scene)
+    with candidate_elsewhere(scene.agent, shared(scene)["name"]):
+        with subprocess.Popen([*COMMAND, "drain", *place(a)], stderr=subprocess.PIPE, text=True) as drains:
+            a.wait_line("role", role="losing")
+            assert operate(a, "undrain")[0] == 0
+            error = drains.communicate(timeout=60)[1]
+    assert drains.returncode == 1 and f"it contends for {scene.name}" in error, error
+
+
+def test_a_candidate_that_goes_before_the_release_is_missed_in_time(scene: Scene) -> None:
+    a = scene.leader("a", session=shared(scene))
+    b = waiter(scene)
+    with ExitStack() as elsewhere:
+        elsewhere.enter_context(candidate_elsewhere(scene.agent, shared(scene)["name"]))
+        path = a.folder / "relay.sock"
+        with relay(path, a.folder / "control.sock", "/v1/drain", elsewhere.close):
+            argv = ["drain", "--socket", str(path), "--config", str(a.config_path)]
+            done = command(*argv, environ=a.places)
+    assert done.returncode == 1 and "so this node contends again" in done.stderr, done.stderr
+    assert not a.lines("role", role="losing") and not a.item()["paused"]
+    code, _, error = operate(b, "drain")
+    assert code == 0 and f"only this node waits for {scene.name}; to see all nodes" in error
+
+
+@pytest.mark.long
+def test_the_right_that_drain_lacks_is_named_and_policy_prints_it(
+    guarded: Guarded, make_scene: MakeScene[Scene]
+) -> None:
+    with make_scene(guarded) as scene:
+        made = guarded.token_of(write(scene.key) + guarded.sessions_rule())
+        a = scene.leader("a", session=shared(scene), environ={"CONSUL_HTTP_TOKEN": made.secret})
+        with candidate_elsewhere(guarded, shared(scene)["name"]):
+            own = {**a.places, "CONSUL_HTTP_TOKEN": made.secret}
+            done = command("drain", *place(a), environ=own)
+            lacks = 'give the token: session_prefix "" { policy = "read" }; --force'
+            assert done.returncode == 1 and lacks in done.stderr, done.stderr
+            rules = command("policy", str(a.config_path), "--for", "drain").stdout
+            environ = {**a.places, "CONSUL_HTTP_TOKEN": guarded.token_of(rules).secret}
+            done = command("drain", *place(a), environ=environ)
+            assert done.returncode == 1 and "nobody took over" in done.stderr, "the candidate is a dummy"
+        scene.wait_leader()
+
+
+@contextmanager
+def relay(path: Path, to: Path, target: str, at: Callable[[], None]) -> Iterator[None]:
+    """Pass requests on to another socket, and do something when one for this target has been answered."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            asked = self.request.recv(65536)
+            with socket.socket(socket.AF_UNIX) as daemon:
+                daemon.connect(str(to))
+                daemon.sendall(asked.replace(b"\r\nHost", b"\r\nConnection: close\r\nHost", 1))
+                answer = b"".join(iter(lambda: daemon.recv(65536), b""))
+            if f" {target} ".encode() in asked:
+                at()
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingUnixStreamServer(str(path), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+        yield
+        server.shutdown()

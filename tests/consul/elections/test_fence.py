@@ -2,6 +2,8 @@
 
 import base64
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from supervisor.adapters.runtime.clock import boottime
 from tests.consul.elections.scene import LOCK_DELAY_S, Scene
 from tests.consul.elections.test_foreign_data import LOCK_FLAGS, consul_lock
+from tests.consul.web.reader import Reader
 from tests.support.captured import captured
+from tests.support.consul import Agent
 from tests.support.supervisor import Supervisor, until
 from tests.support.turns import first_now
 
@@ -40,14 +44,24 @@ def shots(scene: Scene) -> list[str]:
 
 
 def lost_machine(scene: Scene, **record: object) -> float:
-    """Leave the key as a machine does that held it and is lost; return when Consul ended its session."""
-    session = scene.agent.session_create(Name="lost", LockDelay="1ms")
-    value = json.dumps({"session": session, **LOST, **record}).encode()
-    lock = {"Verb": "lock", "Key": scene.key, "Value": "", "Flags": GUARDED_FLAGS, "Session": session}
-    put = {"Verb": "set", "Key": f"{scene.key}/.tenure", "Value": base64.b64encode(value).decode()}
-    assert scene.agent.txn([{"KV": lock}, {"KV": put}]).status == 200
-    scene.agent.session_destroy(session)
+    """Leave the key of the scene as a machine that is lost; return when Consul ended its session."""
+    leave_as_lost(scene.agent, scene.key, **record)
     return boottime()
+
+
+def leave_as_lost(agent: Agent, key: str, **record: object) -> None:
+    """Leave the key as a machine does that held it and is lost."""
+    agent.session_destroy(hold_elsewhere(agent, key, **record))
+
+
+def hold_elsewhere(agent: Agent, key: str, **record: object) -> str:
+    """Hold the key as another machine does, and return its session."""
+    session = agent.session_create(Name="lost", LockDelay="1ms")
+    value = json.dumps({"session": session, **LOST, **record}).encode()
+    lock = {"Verb": "lock", "Key": key, "Value": "", "Flags": GUARDED_FLAGS, "Session": session}
+    put = {"Verb": "set", "Key": f"{key}/.tenure", "Value": base64.b64encode(value).decode()}
+    assert agent.txn([{"KV": lock}, {"KV": put}]).status == 200
+    return session
 
 
 def record(scene: Scene) -> dict[str, Any] | None:
@@ -85,6 +99,12 @@ def test_a_fence_that_does_not_work_costs_the_lease_and_no_less(scene: Scene, bo
     began = scene.wait(node="a", event="acquire", stage="begin")
     assert end_told(scene, "a") == "waited" and shots(scene)
     assert began.at >= lost_at + LOCK_DELAY_S
+    scene.nodes["a"].wait_line("role", role="holding")
+    item = scene.nodes["a"].item()
+    assert item["last_error"]["over_at"] and "fence" not in " ".join(item["warnings"])
+    metrics = Reader(scene.nodes["a"]).ask_socket("/metrics").body
+    counted = r'hook_failures_total\{event="fence",kind="election",name="[^"]+"\} ([\d.]+)'
+    assert float(re.findall(counted, metrics)[0]) == len(shots(scene)), "also the one that hung to the end"
 
 
 def test_a_holder_that_lives_says_that_it_has_ended_and_is_not_shot(scene: Scene) -> None:
@@ -106,6 +126,33 @@ def test_a_hand_over_in_order_leaves_neither_record_nor_flags(scene: Scene) -> N
     assert entry is not None and entry["Flags"] == LOCK_FLAGS and record(scene) is None
     scene.leader("b", **with_fence(scene, "b"))
     assert end_told(scene, "b") == "released"
+
+
+@pytest.mark.long
+def test_a_waiter_tells_for_whom_the_holder_waits_and_asks_for_nothing_at_rest(scene: Scene) -> None:
+    session = hold_elsewhere(scene.agent, scene.key, lock_delay="8s")
+    scene.waiter("a", value='{"Node": "a"}', **with_fence(scene, "a", "exit 1"))
+    through = {"consul": {"address": scene.proxy.url}, "acquire_delay": "2s"}
+    b = scene.waiter("b", **through, **with_fence(scene, "b", "exit 1"))
+
+    def asked(part: str) -> int:
+        return sum(part in each.target for each in scene.proxy.exchanges)
+
+    def waits() -> str:
+        return " ".join(each for each in b.item()["warnings"] if "has the key" in each)
+
+    scene.agent.session_destroy(session)
+    told = until(waits, "it tells")
+    assert told.startswith(
+        "a has the key, does not act yet, and waits for db7, which may still act: until 20"
+    )
+    assert told.endswith(f"if that machine is off: `consul-supervisor confirm-off {scene.name}` there")
+    assert json.loads(b.item()["leader"]) == {"Node": "a"}
+    scene.wait(node="a", event="acquire", stage="end")
+    until(lambda: not waits(), "the guard is over")
+    renewed, looks = asked("/renew"), asked("/.tenure")
+    until(lambda: asked("/renew") > renewed + 3, "it rests")
+    assert asked("/.tenure") == looks
 
 
 @pytest.mark.long
@@ -141,6 +188,55 @@ def test_an_operator_ends_a_guard_that_time_does_not(scene: Scene) -> None:
     assert given["note"] == "unplugged"
     ran = a.ask("confirm-off", scene.name)
     assert ran.returncode == 1 and "it waits for no machine to be off" in ran.stderr
+
+
+def overwritten(scene: Scene, holder: str) -> None:
+    """Have another client write over the key, and the holder repair it and its record."""
+    assert scene.agent.kv_put(scene.key, b"theirs", flags=LOCK_FLAGS)
+    until(lambda: (scene.agent.kv_get(scene.key) or {})["Flags"] == GUARDED_FLAGS, "the key is repaired")
+
+
+def reloaded(scene: Scene, holder: str) -> None:
+    """Have the holder write another value, and a record with a longer lose_time."""
+    longer = slowly(scene, holder, "6s")
+    reload(scene, scene.nodes[holder], scene.election(holder, **longer))
+    until(lambda: (record(scene) or {})["lose_time"] > "6", "the record is longer")
+
+
+def fenced_before(scene: Scene, holder: str) -> None:
+    """Have the next holder win behind a machine that is lost and shot."""
+    for name, node in scene.nodes.items():
+        node.stop()
+        node.rewrite(scene.config({scene.name: scene.election(name, **slowly(scene, name), on_change=None)}))
+    lost_machine(scene)
+    shot = len(shots(scene))
+    for node in scene.nodes.values():
+        node.start()
+    until(lambda: len(shots(scene)) > shot, "the lost machine is shot")
+
+
+def slowly(scene: Scene, node: str, timeout: str = "5s") -> dict[str, Any]:
+    """Return an election whose on_lose takes longer than a fence leaves to a loser."""
+    lose = scene.hook(node, "lose", "sleep 4", timeout=timeout)
+    return {**with_fence(scene, node, after="2s"), "on_lose": [lose], "rejoin_delay": None}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("before", [lambda scene, holder: None, overwritten, reloaded, fenced_before])
+def test_who_loses_says_so_whatever_it_wrote_before(
+    scene: Scene, before: Callable[[Scene, str], None]
+) -> None:
+    """Twenty times a holder that lives loses its session, and the next one waits for its word."""
+    scene.lasting()
+    scene.leader("a", **slowly(scene, "a"))
+    scene.waiter("b", **slowly(scene, "b"))
+    for _ in range(5):
+        before(scene, scene.wait_leader())
+        holder = scene.wait_leader()
+        shot, other = shots(scene), "b" if holder == "a" else "a"
+        scene.agent.session_destroy(scene.session_of(holder))
+        assert scene.wait_leader(but=holder) == other
+        assert end_told(scene, other) == "said" and shots(scene) == shot, scene.nodes[holder].log_tail()
 
 
 @pytest.mark.long

@@ -82,7 +82,7 @@ def test_a_target_is_named_as_its_node_in_consul_and_the_hint_has_no_session(sce
         assert scene.agent.acquire(scene.key, target, b"the target")
         output, _ = handing.communicate(timeout=PATIENCE_S)
         assert handing.returncode == 0
-        assert output.startswith(f"{scene.name}: the target holds it, ")
+        assert output.startswith(f"{scene.name}: {scene.name} holds it, "), "the value names no node"
         assert b.item()["leader"] == "the target"
     finally:
         handing.kill()

@@ -102,10 +102,16 @@ def test_a_guard_s_end_is_told_with_the_end_of_the_machine_before(scene: Fleet) 
     began = {"from": "2026-11-22T15:01:07.612Z", "to": None}
     document = {"version": 1, "count": 61, "tenures": [{**former, **began}]}
     assert scene.agent.kv_put(scene.history_key, json.dumps(document).encode())
-    a = scene.led_by("a", **with_fence(scene, "a"))
+    works = scene.folder / "works"
+    fence = with_fence(scene, "a", f"test -e {works}", required=True)
+    a = scene.node("a", value=json.dumps({"Node": "a"}), **fence)
+    a.wait_line("role", role="acquiring")
+    assert a.ask("step-down", scene.name, "--for", "0s").returncode == 1, "nobody takes over"
+    works.touch()  # what an operator has ended before was a guard, and no tenure
     until(lambda: scene.ends(a) == [("a", None), ("lost", "ended without a word")], "both are told")
     assert scene.history(a)[0]["guard"] == "fenced" and scene.document()["count"] == 62
-    assert "ended without a word, fenced" in scene.asked(a)[1]
+    node = scene.history(a)[0]["node"]
+    assert f"ended without a word, {node} fenced it" in scene.asked(a)[1]
     assert a.stop() == 0
     scene.agent.kv_delete(scene.history_key)
 
@@ -181,7 +187,10 @@ def test_what_another_program_has_written_is_left_alone_until_it_is_gone(
     assert scene.ends(a) == [("a", None)]
     assert len(a.lines("history-failed")) == 1
     assert a.stop() == 0 and scene.ends(a) == [("a", "shutdown")]
+    scene.agent.kv_put(scene.history_key, EMPTY)
+    assert f"no tenure of {scene.name} is known: {scene.history_key} has none" in scene.asked(a)[2]
     scene.agent.kv_delete(scene.history_key)
+    assert f"{scene.history_key} does not exist" in scene.asked(a)[2]
 
 
 @pytest.mark.long

@@ -80,3 +80,17 @@ def test_a_longer_ttl_than_requested_is_no_other_session(scene: Scene) -> None:
     leads(scene, session={"ttl": "5s"})
     rule.wait_caught(2)
     assert scene.calls("a") == ["acquire acquired"] and not scene.nodes["a"].lines("session-altered")
+
+
+@pytest.mark.parametrize("ends", ["step-down", "stop"])
+def test_an_agent_whose_first_word_is_lost_names_nobody_for_long(scene: Scene, ends: str) -> None:
+    """2.0.4 loses the write by which it tells its servers that a check has failed."""
+    name = scene.name.replace("_", "-")[:50]
+    leads(scene, service={"name": name})
+    passing = f"/health/service/{name}?passing"
+    until(lambda: scene.agent.call("GET", passing).json(), "it is named")
+    rule = scene.proxy.answer("200 OK", "", "PUT", "/check/fail/", times=1)
+    a = scene.nodes["a"]
+    assert a.stop() == 0 if ends == "stop" else a.operate("step-down", scene.name, "--for", "1h")
+    rule.wait_caught()
+    until(lambda: scene.agent.call("GET", passing).json() == [], "nobody is named", 2.0)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from supervisor.core.settings import ServiceSettings
 from supervisor.daemon.fleet.presence import WRITE_S, Presence
 from supervisor.reporting.telemetry.fleet import FleetReport
 from tests.consul.elections.scene import Scene
+from tests.consul.elections.test_fence import lost_machine
 from tests.consul.elections.test_service import Fleet, fleet, shared_fleet
 from tests.support.consul import Agent
 from tests.support.supervisor import Supervisor, command, until
@@ -58,6 +60,10 @@ class PresentScene(Scene):
             lambda: sum(role in each["Service"]["Meta"] for each in self.instances(agent)) == count,
             f"{count} {role} in the catalog",
         )
+
+    def written_at(self, agent: Agent) -> str:
+        """Return when the newest instance was written. Blank: there is none."""
+        return max((str(each["Service"]["Meta"]["at"]) for each in self.instances(agent)), default="")
 
     def members(self, node: Supervisor) -> tuple[str, dict[str, Any]]:
         """Return what ``members`` prints for a person, and the item that it prints for a program."""
@@ -134,6 +140,13 @@ def test_a_node_that_was_killed_is_shown_as_silent(present: PresentScene, shared
     )
 
 
+def test_members_says_for_whom_a_node_waits(present: PresentScene, shared_fleet: Fleet) -> None:
+    lost_machine(present, lock_delay="60s")
+    a = present.at("a", shared_fleet.agent("a"), fence={"exec": ["false"], "exclusive": True})
+    waits = re.compile(r": acquiring token \d+ waits for db7 until \d{4}-\S+Z\n")
+    until(lambda: waits.search(present.members(a)[0]), "members says so")
+
+
 def test_a_node_that_is_not_healthy_is_shown_as_such(present: PresentScene, shared_fleet: Fleet) -> None:
     agent = shared_fleet.agent("a")
     failing = [present.hook("a", "lose", "exit 1")]
@@ -187,13 +200,15 @@ def test_the_instance_comes_back_when_the_agent_has_lost_it(fleet: Fleet, make_s
         agent = fleet.agent("a")
         scene.at("a", agent, session={"ttl": "5s", "lock_delay": "20s"}, environ={})
         scene.wait_role(fleet.server, "holding")
+        before = scene.written_at(fleet.server)
         agent.kill()
         for path in (agent.folder / "data" / "services", agent.folder / "data" / "checks"):
             shutil.rmtree(path)
             path.mkdir()
         agent.start()
-        scene.wait_role(fleet.server, "holding", 0)
-        scene.wait_role(fleet.server, "holding", 1)
+        # Until then the servers may have none, for less time than between two looks.
+        until(lambda: scene.written_at(fleet.server) > before, "it is written anew")
+        scene.wait_role(fleet.server, "holding")
         assert scene.calls("a") == ["acquire acquired"]
 
 

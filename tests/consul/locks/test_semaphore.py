@@ -76,6 +76,20 @@ def test_consul_lock_with_n_counts_the_same_slots(lockers: Lockers) -> None:
     theirs.wait()
 
 
+def test_one_slot_is_the_lock_of_consul_lock(lockers: Lockers) -> None:
+    """By its -n=1, as without it: the key is no semaphore's, whoever comes first."""
+    ours = lockers.holder("-n", "1", key=lockers.prefix)
+    assert lockers.consul_lock("-n=1", "-try=1s", prefix=lockers.prefix, name="t1").wait() == 1
+    ours.signal(signal.SIGTERM)
+    assert ours.wait() == 143
+    theirs = lockers.consul_lock("-n=1", prefix=lockers.prefix, name="t2", body=SLEEP)
+    lockers.wait_line("t2", "begin")
+    assert lockers.start("-n", "1", "--wait", "0", name="b", key=lockers.prefix).end() == (1, "", "")
+    assert lockers.lines("t1") == lockers.lines("b") == []
+    theirs.signal(signal.SIGTERM)
+    theirs.wait()
+
+
 def test_a_prefix_does_not_name_the_record(lockers: Lockers) -> None:
     code, _, error = lockers.start("-n", "2", key=f"{lockers.prefix}/.lock").end()
     assert code == 2 and "/.lock" in error

@@ -3,7 +3,6 @@
     scene.py          some supervisors on one prefix, their records, and the promises at the end
     consul_lock.py    ``consul lock -n`` on the same prefix
     fleet.py          nodes that all have one of the example files
-    round.py          twenty supervisors, three slots, and faults from a seed; ``__main__`` plays it
 
 Scenes, records and hooks are those of ``tests.consul.elections``, where both kinds have them in common.
 """

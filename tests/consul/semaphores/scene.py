@@ -1,7 +1,7 @@
 """A scene of semaphores: some supervisors on one prefix, and the acts of an operator on its keys.
 
-``end`` judges more than that of elections: at most ``limit`` nodes act at once, and below the prefix only
-``.lock`` is left, without holders.
+``end`` judges more than that of elections: at most ``limit`` nodes act at once, each with its own number, and
+below the prefix only ``.lock`` is left, without holders.
 """
 
 import json
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tests.consul.elections.scene import LOCK_DELAY, LOCK_DELAY_S, ROOM_S, Scene
 from tests.support.supervisor import PATIENCE_S, Supervisor, until
-from tests.support.tenures import Record, shown
+from tests.support.tenures import Record, shown, tenures, wrong_numbers
 
 FLAGS = 16210313421097356768  # api.SemaphoreFlagValue
 PRUNE_DELAY = LOCK_DELAY
@@ -124,6 +124,8 @@ class SlotScene(Scene):
         """Check the promises about hooks, and the keys that are left below the prefix."""
         super().judge()
         if not self.leaves and not self._excused:
+            wrong = wrong_numbers(tenures(self.records(), self.name), self.limit)
+            assert self.overlap or not wrong, f"{wrong}:\n{shown(self.records())}"
             self.judge_leftovers()
 
     def judge_leftovers(self) -> None:

@@ -66,7 +66,7 @@ def test_verify_cannot_answer_by_a_filtered_list(consul: Filtering) -> None:
     session = "11111111-2222-3333-4444-555555555555"
     environ = {"CONSUL_HTTP_ADDR": consul.url}
     done = command("verify", "--key", "p/.lock", "--session", session, environ=environ)
-    assert done.returncode == 69 and 'key_prefix "p/" { policy = "read" }' in done.stderr
+    assert done.returncode == 69 and 'key_prefix "p/" { policy = "list" }' in done.stderr
 
 
 @pytest.mark.parametrize(("says", "filtered"), [("true", True), ("false", False), (None, False)])

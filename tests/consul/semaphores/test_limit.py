@@ -28,7 +28,7 @@ def restart(scene: SlotScene, node: str, limit: int, how: str) -> Supervisor:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("how", ["stop", pytest.param("kill", marks=pytest.mark.long)])
+@pytest.mark.parametrize("how", ["stop", "kill"])
 def test_a_rolling_restart_from_3_to_5_never_exceeds_the_limit_on_record(scene: SlotScene, how: str) -> None:
     scene.restarts = True
     for node in NODES:

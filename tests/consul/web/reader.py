@@ -35,11 +35,12 @@ class Reader:
         why: str = self._node.lines("http", level="info")[-1]["why"]
         return int(why.rpartition(":")[2])
 
-    def ask(self, target: str, method: str = "GET") -> Told:
-        return told(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S), target, method)
+    def ask(self, target: str, method: str = "GET", host: str | None = None) -> Told:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        return told(connection, target, method, host)
 
-    def ask_socket(self, target: str, method: str = "GET") -> Told:
-        return told(UnixConnection(self._node.folder / "control.sock", PATIENCE_S), target, method)
+    def ask_socket(self, target: str, method: str = "GET", host: str | None = None) -> Told:
+        return told(UnixConnection(self._node.folder / "control.sock", PATIENCE_S), target, method, host)
 
     def status(self) -> dict[str, Any]:
         answer = self.ask("/v1/status")
@@ -52,10 +53,10 @@ class Reader:
         return dict(found)
 
 
-def told(connection: http.client.HTTPConnection, target: str, method: str) -> Told:
-    """Send one request on this connection, which is then closed."""
+def told(connection: http.client.HTTPConnection, target: str, method: str, host: str | None = None) -> Told:
+    """Send one request on this connection, which is then closed. ``host``: another Host than the address."""
     try:
-        connection.request(method, target)
+        connection.request(method, target, headers={} if host is None else {"Host": host})
         answer = connection.getresponse()
         headers = {name.lower(): value for name, value in answer.getheaders()}
         return Told(answer.status, headers, answer.read().decode())

@@ -11,6 +11,7 @@ import pytest
 
 from tests.consul.elections.scene import Scene
 from tests.consul.web.reader import Reader, Told, told
+from tests.support.programs import script
 from tests.support.supervisor import PATIENCE_S, Supervisor, until
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -29,7 +30,7 @@ def test_one_node_holds_the_other_does_not_and_both_report_it_at_once(scene: Sce
             assert a.ask(f"/{path}/{scene.name}", method).status == 200
             assert b.ask(f"/{path}/{scene.name}", method).status == 503
             assert b.ask(f"/{path}/{scene.name}?check=1", method).status == 503
-            assert a.ask(f"/{path}/none", method).status == 404
+            assert a.ask(f"/{path}/none", method).status == a.ask(f"/{path}/", method).status == 404
     assert a.ask(f"/leader/{scene.name}", "HEAD").body == ""
 
 
@@ -95,6 +96,39 @@ def test_over_tcp_nothing_can_be_changed(scene: Scene) -> None:
     assert reader.ask(f"/v1/pause/{scene.name}").status == 404
     assert reader.item(scene.name)["paused"] is False
     assert reader.ask_socket(f"/v1/pause/{scene.name}").status == 405
+
+
+def test_a_name_that_another_site_let_lead_here_reads_nothing(scene: Scene, tmp_path: Path) -> None:
+    """The names of load balancers and of Prometheus are in no list, so what these read is open to any."""
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    script(bin_ / "getent", 'echo "127.0.1.1 STREAM Node.Example.Org"; echo "127.0.1.1 DGRAM"')
+    config = scene.config({scene.name: scene.item("a")})
+    config["http"] = {"listen": "127.0.0.1:0", "public_url": "http://Status.example.org:8555/"}
+    search = {"PATH": f"{bin_}:{os.environ['PATH']}"}
+    node = scene.nodes["a"] = Supervisor(scene.folder / "a", config, environ=search)
+    node.start()
+    reader, name = Reader(node), socket.gethostname()
+    until(lambda: reader.ask("/", host="node.example.org").status == 200, "the full name is known")
+    ours = ["localhost", "LOCALHOST.:8555", name, f"{name.upper()}:80", "status.example.org", "127.0.0.1"]
+    ours += ["10.1.2.3:8555", "[::1]:8555", "[fe80::1%25eth0]", "[::ffff:127.0.0.1]:1", ""]
+    theirs = ["evil.example", f"{name}.evil.example", "localhost.evil.example:8555", "127.0.0.1.evil.example"]
+    theirs += ["a localhost", "[::1].evil.example", "[evil]", "example.org", "@", "127.0.0.1:8555:evil"]
+    for path in ("/", "/v1/status", "/v1/events", "/v1/fleet", "/v1/status?leader/"):
+        assert {host: reader.ask(path, host=host).status for host in ours} == dict.fromkeys(ours, 200)
+        assert {host: reader.ask(path, host=host).status for host in theirs} == dict.fromkeys(theirs, 421)
+    refused = reader.ask("/v1/status", host="evil.example")
+    assert refused.headers["content-type"].startswith("text/plain") and "http.public_url" in refused.body
+    for path in (f"/leader/{scene.name}", f"/holder/{scene.name}", "/healthz", "/metrics"):
+        assert all(reader.ask(path, host=host).status != 421 for host in theirs)
+    assert reader.ask_socket("/v1/status", host="evil.example").status == 200, "no page reaches a socket"
+    with socket.create_connection(("127.0.0.1", reader.port)) as old:
+        old.sendall(b"GET /v1/status HTTP/1.0\r\nX-Forwarded-Host: evil.example\r\n\r\n")
+        assert old.recv(64).startswith(b"HTTP/1.1 200 "), "a check without a name"
+    changed = {**config, "http": {"listen": "127.0.0.1:0", "public_url": "http://new.example.org/"}}
+    node.config_path.write_text(json.dumps(changed))
+    assert reader.ask_socket("/v1/reload", "POST").status == 200
+    assert [reader.ask("/", host=f"{each}.example.org").status for each in ("status", "new")] == [421, 200]
 
 
 @pytest.mark.long

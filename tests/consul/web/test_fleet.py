@@ -140,7 +140,7 @@ def test_without_its_rights_a_fleet_says_which_are_missing_and_elections_go_on(
         rules = [
             f'service "{scene.service}" {{ policy = "write" }}',
             'key_prefix "consul-supervisor/history/" { policy = "write" }',
-            'key_prefix "consul-supervisor/orders/" { policy = "read" }',
+            'key_prefix "consul-supervisor/orders/" { policy = "list" }',
         ]
         made = guarded.token_of(own)
         a = scene.at("a", guarded, made.secret)

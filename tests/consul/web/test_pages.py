@@ -98,15 +98,22 @@ def slots() -> dict[str, Any]:
     return stage.told
 
 
+def documented() -> dict[str, set[str]]:
+    """Return every path of the page with the types that it may have."""
+    told = {path.strip("`"): re.split(" or (?!false)", kind) for path, kind, _ in rows(PAGE, "field")}
+    return {path: {"list" if kind.startswith("list") else kind for kind in told[path]} for path in told}
+
+
+def assert_documented(status: dict[str, Any]) -> None:
+    """Check that each part of the status has exactly the fields of the page, with their types."""
+    fields, known = set(found(status)), documented()
+    parts = {path.rpartition(".")[0] for path, _ in fields}
+    assert {path for path, _ in fields} == {path for path in known if path.rpartition(".")[0] in parts}
+    assert [(path, kind) for path, kind in fields if kind not in known[path]] == []
+
+
 def test_every_field_is_documented_with_its_type_and_every_documented_one_is_served() -> None:
-    documented = {
-        path.strip("`"): set(re.split(" or (?!false)", kind)) for path, kind, _ in rows(PAGE, "field")
-    }
-    expected = {
-        path: {"list" if kind.startswith("list") else kind for kind in kinds}
-        for path, kinds in documented.items()
-    }
-    assert seen() == expected
+    assert seen() == documented()
 
 
 def test_the_version_on_the_page_is_that_of_the_status() -> None:

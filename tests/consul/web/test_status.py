@@ -22,7 +22,7 @@ from supervisor.core.lease import lease_of
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S
 from supervisor.core.lock.election import ElectionLock, HolderSession
 from supervisor.core.machines.tenure import Phase, Tenure
-from supervisor.core.settings import Command, Hook, Run, SessionSettings, Webhook
+from supervisor.core.settings import Command, Hook, Run, SessionSettings
 from supervisor.core.times import NEVER
 from supervisor.reporting.http_server import HttpRequest
 from supervisor.reporting.telemetry.facts import Facts
@@ -120,9 +120,13 @@ def test_an_item_holds_to_the_end_of_the_lease_and_not_an_instant_longer() -> No
     assert stage.item["holds"] is True and stage.item["lease_left_s"] == ROOM_S
 
 
-def test_an_item_that_does_not_exist_does_not_hold() -> None:
-    stage = Stage()
-    assert stage.status.holds("m") is None and stage.code("/leader/m") == stage.code("/leader/") == 404
+def test_a_fence_that_failed_is_no_news_once_the_guard_is_over() -> None:
+    stage = Stage(tenure=TENURE)
+    stage.becomes(Role.ACQUIRING, "acquired")
+    stage.ends(stage.begins("fence"), ok=False, detail="exit 1")
+    assert stage.item["last_error"]["over_at"] is None
+    stage.becomes(Role.HOLDING, "acquired")
+    assert stage.item["last_error"]["over_at"] and stage.item["warnings"] == []
 
 
 def test_the_history_of_an_item_that_is_gone_from_the_file_is_dropped() -> None:
@@ -246,18 +250,6 @@ def test_values_and_details_are_bounded_and_any_bytes_are_text() -> None:
     assert len(stage.item["last_error"]["text"]) == DETAIL_CHARS_MAX + 1
 
 
-def test_no_part_of_a_hook_is_in_the_status() -> None:
-    hook = Hook(
-        "on_acquire[0]",
-        Webhook("https://h/secret-a", headers=(("A", "secret-b"),), body="secret-c", secret_file="/secret-d"),
-        5.0,
-    )
-    stage = Stage()
-    stage.change(settings=replace(contender(), on_acquire=(hook,)))
-    stage.ends(stage.begins(hook=hook), ok=False, detail="answered 500")
-    assert b"secret" not in stage.status.body() and b"answered 500" in stage.status.body()
-
-
 # --- errors and their end -------------------------------------------------------------------------
 
 
@@ -370,6 +362,8 @@ def test_a_tenure_that_ended_in_silence_is_red_until_consul_answers() -> None:
 def test_only_an_answer_of_the_servers_shows_that_they_answer() -> None:
     """The agent alone answers whether this node is in maintenance mode, also when it has lost its servers."""
     stage = Stage()
+    stage.answers(o.Unknown("refused"))
+    assert stage.told["consul"]["answered_s_ago"] is None
     stage.answers(o.KeyView(5))
     cut_off_s = stage.node.by_name["n"].lease.cut_off_s
     for after_s, healthy in ((cut_off_s - 0.1, True), (cut_off_s + 0.1, False)):
@@ -499,16 +493,6 @@ def test_the_reason_of_a_loss_is_the_one_that_became_known_last() -> None:
 )
 def test_a_waiter_is_healthy(changes: dict[str, Any]) -> None:
     assert Stage(**changes).code("/healthz") == 200
-
-
-def test_only_an_answer_counts_as_news_of_consul() -> None:
-    stage = Stage()
-    assert stage.told["consul"]["answered_s_ago"] is None
-    stage.answers(o.Unknown("refused"))
-    assert stage.told["consul"]["answered_s_ago"] is None
-    stage.answers(o.KeyView(5))
-    stage.now += 1.5
-    assert stage.told["consul"]["answered_s_ago"] == 1.5
 
 
 def test_a_resting_item_shows_until_when_and_the_command_that_ends_the_rest() -> None:

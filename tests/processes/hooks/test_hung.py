@@ -1,6 +1,8 @@
 """Programs and folders on a hung file system: such a hook hangs alone, and the daemon goes on."""
 
 import asyncio
+import cProfile
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,9 @@ import pytest
 from supervisor.adapters.hooks import command as commands
 from supervisor.adapters.hooks.attempts import TOO_MANY_LEFT
 from supervisor.adapters.hooks.spawn import launched
-from supervisor.adapters.hooks.unkillable import UNKILLABLE_MAX
+from supervisor.adapters.hooks.unkillable import LOOK_S, UNKILLABLE_MAX, Unkillable
 from supervisor.core.settings import Command
+from tests.processes.hooks.test_shortage import no_descriptors
 from tests.processes.hooks.trial import shell, trial
 from tests.support.captured import captured
 from tests.support.hung import hung, needs_root, stuck
@@ -114,3 +117,26 @@ async def test_checks_that_outlive_sigkill_are_bounded_and_go_on_once_they_end(
         async with asyncio.timeout(PATIENCE_S):
             while not await passes():
                 await asyncio.sleep(0.01)
+
+
+async def test_groups_that_are_left_cost_little_and_are_not_forgotten_without_descriptors() -> None:
+    ended, left = list[int](), list[str]()
+    unkillable = Unkillable(ended.append, lambda item, processes: left.append(processes))
+    children = [subprocess.Popen(["sleep", "300"], process_group=0) for _ in range(3)]
+    try:
+        with no_descriptors():
+            for child in children:
+                unkillable.watch(child.pid, "n")
+            await asyncio.sleep(LOOK_S * 2)  # a look within that
+            assert not ended and left[-1].count("?") == len(children)
+        with cProfile.Profile() as profile:
+            await asyncio.sleep(LOOK_S * 4)
+        assert sum(each.callcount for each in profile.getstats() if "listdir" in str(each.code)) <= 2
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+    async with asyncio.timeout(PATIENCE_S):
+        while left[-1]:
+            await asyncio.sleep(0.01)
+    assert sorted(ended) == sorted(child.pid for child in children)

@@ -136,3 +136,69 @@ def test_the_keys_of_a_hook_are_explained(server: LanguageServer) -> None:
     server.open(typed, TYPOS)
     assert description(DEFS["election"]["properties"]["on_lose"]) in server.hover(typed, 4, 6)
     assert description(DEFS["hook"]["properties"]["shell"]) in server.hover(typed, 5, 10)
+
+
+MISTAKES = [  # what stands below `elections:`, and all that is told of it: the line and the words
+    ("a: {session: {ttl: 500ms}}", ["must be at least 1s"]),
+    ("a: {session: {ttl: 15}}", ["must be a duration with its unit, such as 500ms, 15s or 1h30m"]),
+    ("a: {session: {ttl: 15 s}}", ["must be none or a duration such as 10s or 1m30s"]),
+    ("a: {session: {lock_delay: 90s}}", ["must be at most 60s"]),
+    ("a: {session: {lock_delay: 1m30s}}", ["must be at most 60s"]),
+    ("a: {rejoin_delay: 50ms}", ["must be at least 100ms"]),
+    ("a: {on_lose: [{shell: b, timeout: 25h}]}", ["must be at most 24h"]),
+    (
+        "a: {on_lose: [{shell: b, timeout: 5}]}",
+        ["must be a duration with its unit, such as 500ms, 15s or 1h30m"],
+    ),
+    ("a: {on_lose: [systemctl stop b]}", ["must be a mapping, write `shell: ` before the text"]),
+    ("a: {run: /usr/bin/b}", ["must be a mapping, write `shell: ` before the text"]),
+    ("a: {on_lose: {shell: b}}", ["must be a list, begin each entry with a dash and a space"]),
+    ("a: {run: {exec: /usr/bin/b -c}}", ["must be a list, write [PROGRAM, ARGUMENT], or use shell for text"]),
+    ("a: {run: {exec: [b, 5]}}", ["must be text, quote it"]),
+    ("a: {run: {exec: [b], env: {A: true}}}", ["must be text, quote it"]),
+    ("a: {on_lose: [{shell: b, exec: [b]}]}", ["cannot be used together with shell: remove one of the two"]),
+    (
+        "a: {on_lose: [{webhook: 'http://b/', user: b}]}",
+        ["cannot be used together with webhook: remove one of the two"],
+    ),
+    ("a: {on_lose: [{timeout: 5s}]}", ["cannot run anything: give exactly one of shell, exec or webhook"]),
+    (
+        "a: {candidate_check: {rise: 2}}",
+        ["cannot run anything: give exactly one of shell, exec or disk, or maintenance: true"],
+    ),
+    (
+        "a: {candidate_check: {exec: [b], disk: /b}}",
+        ["cannot be used together with exec: remove one of the two"],
+    ),
+    (
+        "a: {contend: false, on_lose: []}",
+        ["cannot be used with contend: false, an observer only has on_change: remove one of the two"],
+    ),
+    ("a: {for_each: [b]}", ["cannot be used here: put ${EACH} into the name of the item"]),
+    (
+        "a.b: {}",
+        ["must be at most 63 lower-case letters, digits, _ and - (no dot), beginning with a letter or digit"],
+    ),
+    (
+        "a: &x {key: a}\n  b: {<<: *x, key: b}",
+        ["cannot have a merge key (<<): write the values out, or use defaults or for_each"],
+    ),
+    (
+        "a: {on_lose: [&x {shell: a}, {<<: *x, timeout: 5s}]}",
+        ["cannot have a merge key (<<): write the values out, or use defaults or for_each"],
+    ),
+    (
+        "a: {session: {ttl: none, lock_delay: 1m}, rejoin_delay: 0.1s, on_lose: [{exec: [b], timeout: 24h}]}",
+        [],
+    ),
+    ("a-${EACH}: {for_each: [b], run: {}, candidate_check: {maintenance: true}, fence: {}}", []),
+    ("a: {contend: false, key: a, on_change: [{webhook: 'http://b/', method: PUT}]}", []),
+]
+
+
+@pytest.mark.parametrize(("item", "told"), MISTAKES, ids=[item for item, _ in MISTAKES])
+def test_a_mistake_is_told_in_words_that_say_what_to_do(
+    server: LanguageServer, item: str, told: list[str]
+) -> None:
+    found = messages(server.open(beside(EXAMPLES[0]), f"{MODELINE}\nelections:\n  {item}\n"))
+    assert [message for _, message in found] == told

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.consul.elections.test_fence import hold_elsewhere
 from tests.consul.web.reader import Reader
 from tests.docs.test_alerts import RULE_TESTS, rules
+from tests.support.background import Handler, Server
 from tests.support.captured import captured
 from tests.support.consul import Agent
 from tests.support.proxy import Proxy
@@ -63,6 +65,31 @@ def test_a_stuck_node_pages_an_operator(shared_agent: Agent, unique: str, tmp_pa
         until(
             lambda: prometheus.value("consul_supervisor_holding")[second.target] == 1, "the other takes over"
         )
+
+
+class DeadDevice(Handler):
+    def do_POST(self) -> None:
+        self.answer(500)
+
+
+def test_a_fence_that_fails_pages_an_operator_while_the_node_waits_and_after_that(
+    shared_agent: Agent, unique: str, tmp_path: Path
+) -> None:
+    """At the example's own pace. The guard lasts for the default lock_delay."""
+    session = hold_elsewhere(shared_agent, f"{unique}/leader", lock_delay="30s")
+    with Server(DeadDevice) as device:
+        fence = {"webhook": f"{device.url}off", "target": "bmc-a", "after": "2s", "exclusive": True}
+        node = ScrapedSupervisor(tmp_path / "a", shared_agent, unique, settings={"fence": fence})
+        with node, Prometheus(tmp_path / "p", [node.target], hurries=False) as prometheus:
+            failures = 'consul_supervisor_hook_failures_total{event="fence"}'
+            until(lambda: prometheus.value(failures) == {node.target: 0.0}, "it is scraped")
+            shared_agent.session_destroy(session)
+            until(lambda: "ConsulSupervisorFenceFails" in prometheus.firing(), "it fires", 30.0)
+            assert node.item()["role"] == "acquiring", "the node waits still"
+            node.wait_line("role", 40.0, role="holding")
+            alert = prometheus.firing()["ConsulSupervisorFenceFails"]
+            assert (alert["labels"]["instance"], alert["labels"]["severity"]) == (node.target, "critical")
+            node.assert_no_fault()
 
 
 MAINTENANCE = {"candidate_check": {"maintenance": True, "interval": "1s"}}

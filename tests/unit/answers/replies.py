@@ -18,7 +18,8 @@ from supervisor.core.requests import Request
 from supervisor.core.settings import ServiceSettings, SessionSettings
 from supervisor.core.tenure_record import TenureRecord
 
-HOPS = ("rpc error making call: ", "rpc error making call: rpc error making call: ", "apply failed: ")
+ONE_HOP = "rpc error making call: "
+HOPS = (ONE_HOP, 2 * ONE_HOP, "apply failed: ", "raft apply failed: ")
 BOTH = "rpc error making call: rpc error: apply failed: "
 _SETTINGS = ConsulSettings("http://h")
 CONSUL = Codec(_SETTINGS, "http://h", Token(_SETTINGS))
@@ -128,6 +129,13 @@ def good(request: Request) -> dict[str, Reply]:
             return {"ours": ours, "another's": _json({"Meta": {}}), "absent": absent}
         case r.PassService():
             return {"done": Reply(200), "no check": Reply(500, b'Unknown check "service:i"')}
+        case r.FindService():
+            found = {each: [{"Check": {"Status": each}}] for each in ("passing", "critical")}
+            results = {each: _json({"Results": result}) for each, result in {**found, "hidden": []}.items()}
+            absent = refusal('check "service:i" on node "n" doesn\'t exist')
+            return {**results, "absent": absent}
+        case r.FailService():
+            return {"done": Reply(200), "no check": Reply(404, b'Unknown check ID "service:i"')}
         case r.RegisterService() | r.DeregisterService():
             return {"done": Reply(200)}
         case fleet_requests.WriteHistory():
@@ -202,6 +210,8 @@ REQUESTS: tuple[Request, ...] = (
     r.RegisterService(*_WHO, _SERVICE, 3.0),
     r.PassService(*_WHO, _SERVICE),
     r.DeregisterService(*_WHO, _SERVICE),
+    r.FailService(*_WHO, _SERVICE),
+    r.FindService(*_WHO, _SERVICE),
     presence.RegisterPresence(*_WHO, _SERVICE, 3.0),
     presence.TellPresence(*_WHO, _SERVICE),
     r.DestroySession(*_WHO, "s"),

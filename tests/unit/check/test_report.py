@@ -229,7 +229,7 @@ def test_many_items_that_confirm_often_are_a_warning(
     )
 
 
-UNTYPED = "a typographic quote or no-break space is a letter to the shell: type it anew\n"
+UNTYPED = "a typographic quote or dash, or a no-break or zero-width space, is a letter to it: type it anew\n"
 
 
 @pytest.mark.parametrize(
@@ -355,18 +355,20 @@ def test_the_verdict_of_a_refusal_counts_faults_and_files(files: tuple[str, ...]
             "ttl: 10s",
             "exclusive: true",
             """
-  failover     66s at most after a crash while Consul keeps its leader: 2 x ttl + 1s + lock_delay;
-               else Consul's own election and 20s more
+  failover     66s at most after a crash while Consul keeps its leader: 2 x ttl + 1s in Consul
+               + lock_delay where fence fails; else Consul's own election and 20s more
   usually      22s + fence after a crash of the machine: Consul ends the session in 20s
                (2 x ttl), then the longer of 1s in Consul and after 2s, then fence
+  fence        spares a leader that says within after 2s that it stops. A supervisor that
+               hangs longer is shot: an after of WatchdogSec + 3s (13s as shipped) avoids that
 """,
         ),
         (
             "node_checks: [serfHealth]",
             "after: 3s",
             """
-  failover     110s at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay + lock_delay;
-               else Consul's own election and 20s more
+  failover     110s at most after a crash while Consul keeps its leader: 2 x ttl + lock_delay in Consul
+               + lock_delay where fence fails; else Consul's own election and 20s more
   usually      51s to 54s + fence after a crash of the machine: Consul ends the session in 6s to 9s
                (serfHealth; 2 x ttl at most), then the longer of 45s in Consul and after 3s, then fence
 """,

@@ -26,7 +26,6 @@ UNKNOWN = {
     "fly": "no such command 'fly': consul-supervisor help lists them",
     "--versoin": "no such option '--versoin', did you mean '--version'?",
     "--config c status": "no such option '--config': those of a command stand behind its name",
-    "status --wacth": "no such option '--wacth', did you mean '--watch'?",
     "status --jsn=x a": "no such option '--jsn', did you mean '--json'?",
     "drill -speed 1": "no such option '-speed', did you mean '--speed'?",
     "wait a --fro free": "no such option '--fro', did you mean '--for'?",

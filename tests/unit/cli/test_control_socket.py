@@ -1,12 +1,16 @@
 """The control socket, which all commands find in one way."""
 
+import inspect
+import sys
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 import pytest
 
-from supervisor.commands.cli import main, without_daemon
-from supervisor.commands.cli.daemon_commands import socket_path
-from supervisor.errors import OperatorError
+from supervisor.commands.cli import main
+from supervisor.config import files
+from tests.support.unix_peer import UnixPeer, answer_of
 
 COMMANDS = {
     "status": ["status", "--config"],
@@ -41,27 +45,44 @@ def test_each_command_prefers_the_socket_that_is_given(
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
-def test_each_command_asks_the_usual_socket_while_a_drop_in_is_half_saved(
+def test_each_command_without_options_reads_no_file(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("RUNTIME_DIRECTORY", str(tmp_path))
-    names_socket(tmp_path, "/nonexistent").write_text("elections: {app: [")
-    assert main([*words, str(tmp_path)]) == 69
-    error = capsys.readouterr().err
-    assert f"warning: {tmp_path}/c.yaml:2:1: cannot be read as YAML" in error
-    assert f"so {tmp_path}/control.sock is asked" in error
-    assert f"cannot reach {tmp_path}/control.sock: " in error
+    def read(path: Path, report: object) -> NoReturn:
+        raise AssertionError(f"{path} is read")
+
+    monkeypatch.setattr(files, "read", read)
+    for name, value in {"RUNTIME_DIRECTORY": f"{tmp_path}", "STATE_DIRECTORY": f"{tmp_path}"}.items():
+        monkeypatch.setenv(name, value)
+    assert main(words[:1]) == 69
+    assert f"cannot reach {tmp_path}/control.sock: " in capsys.readouterr().err
+    monkeypatch.setenv("CONSUL_SUPERVISOR_SOCKET", f"{tmp_path}/named.sock")
+    assert main(words[:1]) == 69
+    assert f"cannot reach {tmp_path}/named.sock: " in capsys.readouterr().err
 
 
-def test_a_missing_default_configuration_leaves_the_folder_of_systemd(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_command_walks_through_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten files hold what such a command runs, so that a reader sees all of it in one sitting."""
+    monkeypatch.setenv("RUNTIME_DIRECTORY", f"{tmp_path}")
+    walked: set[str] = set()
+
+    def on_call(frame: FrameType, event: str, of: object) -> None:
+        code = frame.f_code
+        if event == "call" and "/supervisor/" in code.co_filename and code.co_flags & inspect.CO_OPTIMIZED:
+            walked.add(code.co_filename)
+
+    with UnixPeer(tmp_path / "control.sock", lambda: answer_of(b'{"done": true, "lines": ["done"]}')):
+        sys.setprofile(on_call)
+        try:
+            assert main(["pause", "app"]) == 0
+        finally:
+            sys.setprofile(None)
+    assert len(walked) <= 10, sorted(walked)
+
+
+def test_a_half_saved_configuration_that_is_given_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An operator who may use the socket need not be able to read the file."""
-    monkeypatch.setattr(without_daemon, "DEFAULT_CONFIG", tmp_path / "none.yaml")
-    monkeypatch.setenv("RUNTIME_DIRECTORY", "/run/elsewhere")
-    assert socket_path(None, None) == "/run/elsewhere/control.sock"
-
-
-def test_a_missing_configuration_that_is_given_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OperatorError, match=r"none\.yaml"):
-        socket_path(None, tmp_path / "none.yaml")
+    names_socket(tmp_path, "/nonexistent").write_text("elections: {app: [")
+    assert main(["reload", "--config", str(tmp_path)]) == 78
+    assert f"{tmp_path}/c.yaml:2:1: cannot be read as YAML" in capsys.readouterr().err

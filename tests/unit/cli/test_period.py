@@ -48,7 +48,7 @@ def test_a_value_without_a_start_lets_the_command_run(value: bytes) -> None:
 
 
 @pytest.mark.parametrize(("age_s", "is_due"), [(0.0, False), (294.9, False), (295.0, True), (9000.0, True)])
-@pytest.mark.parametrize("off_s", [-HOUR_S, 0.0, HOUR_S, DAY_S])
+@pytest.mark.parametrize("off_s", [-3 * DAY_S, -HOUR_S, 0.0, HOUR_S, DAY_S, 3 * DAY_S])
 def test_whoever_saw_the_start_counts_from_that_whatever_its_clock_says(
     off_s: float, age_s: float, is_due: bool
 ) -> None:

@@ -1,34 +1,22 @@
 """The status as a table: it is read at a glance, fits its terminal, and holds no control characters."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from docs import page as made_up
 from supervisor import __version__
 from supervisor.commands.cli.display.table import duration, lines
 from supervisor.commands.cli.display.text import width
 
-NOW = "2026-11-21T15:00:00.000Z"
+NOW = datetime(2026, 11, 21, 15, tzinfo=UTC)
+AT = "2026-11-21T15:00:00.000Z"
 
 
-def item(name: str, **fields: Any) -> dict[str, Any]:
-    usual = {
-        "name": name,
-        "kind": "election",
-        "role": "waiting",
-        "since": "2026-11-21T14:56:48.000Z",
-        "holds": False,
-        "leader": None,
-        "lease_left_s": None,
-        "limit": None,
-        "effective_limit": None,
-        "holders": None,
-        "last_hook": None,
-        "last_error": None,
-        "warnings": [],
-    }
-    return {**usual, **fields}
+def item(name: str, role: str = "waiting", since_s: float = 192, **fields: Any) -> dict[str, Any]:
+    return made_up.item(NOW, name, role, since_s, **fields)
 
 
 def hook(result: str, name: str = "on_acquire[0]", detail: str = "") -> dict[str, Any]:
@@ -36,34 +24,34 @@ def hook(result: str, name: str = "on_acquire[0]", detail: str = "") -> dict[str
         "hook": name,
         "event": "acquire",
         "result": result,
-        "at": NOW,
+        "at": AT,
         "duration_s": 0.12,
         "detail": detail,
     }
 
 
 def status(*items: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    about = {"node": "vm7", "pid": 123, "version": __version__}
-    daemon = about | {"started": "2026-11-19T10:00:00.000Z", "now": NOW}
-    consul = {"address": "http://127.0.0.1:8500", "answered_s_ago": 0.2, "token_refused": False}
-    usual = {"version": 1, "daemon": daemon, "healthy": True, "troubles": [], "consul": consul}
-    return {**usual, "items": list(items), **fields}
+    made = made_up.status(NOW) | {"healthy": True, "troubles": []}
+    return {**made, "daemon": {**made["daemon"], "version": __version__}, "items": list(items), **fields}
 
 
 USUAL = status(
     item(
         "namenode",
         role="holding",
-        holds=True,
         leader='{"Node":"vm7","Port":8020}',
         lease_left_s=21.34,
         last_hook=hook("ok", detail="exit 0"),
     ),
     item(
         "backup",
-        since="2026-11-21T14:59:56.000Z",
+        since_s=4,
         last_hook=hook("failed", detail="exit 1"),
-        last_error={"at": "2026-11-21T14:59:56.000Z", "text": "on_acquire[0] failed: exit 1"},
+        last_error={
+            "at": "2026-11-21T14:59:56.000Z",
+            "text": "on_acquire[0] failed: exit 1",
+            "over_at": None,
+        },
         warnings=["does not contend before 2026-11-21T15:00:06.000Z, after a loss of its own making"],
     ),
     item(
@@ -79,13 +67,13 @@ USUAL = status(
 
 def test_the_table_shows_every_item_at_a_glance() -> None:
     assert lines(USUAL, None, colours=False) == [
-        f"vm7: healthy, up 2d5h, pid 123, version {__version__};"
+        f"vm7: healthy, up 3d4h, pid 812, version {__version__};"
         " Consul http://127.0.0.1:8500 answered 200ms ago",
         "",
-        "  NAME      KIND       ROLE     SINCE  LEADER            LEASE  LAST HOOK                            LAST ERROR",  # noqa: E501
-        "* namenode  election   holding  3m12s  vm7               21s    ok on_acquire[0] 120ms               -",  # noqa: E501
-        "  backup    election   waiting  4s     -                 -      FAILED on_acquire[0] 120ms (exit 1)  4s ago: on_acquire[0] failed: exit 1",  # noqa: E501
-        "  rebuild   semaphore  waiting  3m12s  2 of 2: vm1, vm2  -      running on_acquire[0] 120ms          -",  # noqa: E501
+        "  NAME      KIND       ROLE     SINCE  LEADER            LEASE  LAST HOOK                                  LAST ERROR",  # noqa: E501
+        "* namenode  election   holding  3m12s  vm7               21s    ok on_acquire[0] 120ms                     -",  # noqa: E501
+        "  backup    election   waiting  4s     -                 -      FAILED on_acquire[0] after 120ms (exit 1)  4s ago: on_acquire[0] failed: exit 1",  # noqa: E501
+        "  rebuild   semaphore  waiting  3m12s  2 of 2: vm1, vm2  -      running on_acquire[0] 120ms                -",  # noqa: E501
         "",
         "warning: backup: does not contend before 2026-11-21T15:00:06.000Z, after a loss of its own making",
     ]
@@ -187,7 +175,7 @@ def test_no_line_is_wider_than_the_terminal() -> None:
 def test_the_table_holds_no_control_characters() -> None:
     """A user who may write a key in Consul could otherwise write to an operator's terminal."""
     bad = "\x1b]0;owned\x07\x1b[2J\r\n\u202e\x9b"
-    error = {"at": NOW, "text": bad}
+    error = {"at": AT, "text": bad, "over_at": None}
     each = [
         item("a", leader=bad, last_error=error, last_hook=hook("failed", bad, bad), warnings=[bad]),
         item("b", kind="semaphore", limit=1, holders=[{"session": bad, "value": bad}]),

@@ -56,6 +56,7 @@ def test_a_bad_file_is_refused_with_place_path_and_remedy(
         (b"elections:\n  app: {key: \xff}\n", ":2:14", "not UTF-8"),
         (b"a: 1\nb: \x07\n", ":2:4", 'control character "\\x07"'),
         ("elections: {app: {}}\n".encode("utf-16"), ":1:1", "not UTF-8"),
+        ("elections: {app: {}}\n".encode("utf-16-le"), ":1:2", "save it as UTF-8"),
         (b"elections: {}\n#" + b"x" * 1024 * 1024, "", "larger than 1 MiB"),
         (b"a: [" + b"1," * 100_001 + b"]", ":1:200001", "more than 100000 values"),
     ],

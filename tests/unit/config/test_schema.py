@@ -11,6 +11,7 @@ import yaml
 from jsonschema.validators import Draft202012Validator
 
 from supervisor.config import loader, schema
+from supervisor.config.formats.durations import parse_duration
 
 SCHEMA = schema()
 COMPLETE = Path(__file__).parents[3] / "examples" / "configs" / "complete.yaml"
@@ -65,15 +66,34 @@ def test_every_rule_of_the_schema_has_the_parts_of_its_message() -> None:
     """A pattern has its sentence and binds the whole text, a choice has a type, and an object is closed."""
     for name, found in objects(SCHEMA):
         rule = resolved(found)
-        assert "type" in rule or name == "", name
+        assert "type" in rule or {"$ref": "#/$defs/with_command"} in rule["allOf"], name
         if "pattern" in rule:
-            assert rule["patternErrorMessage"], name
+            assert rule.get("patternErrorMessage") or rule["errorMessage"], name
             assert (rule["pattern"][0], rule["pattern"][-1]) == ("^", "$"), name
-        if "enum" in rule or "oneOf" in rule:
+        if "enum" in rule:
             assert "type" in rule, name
         if "properties" in rule:
             assert rule["additionalProperties"] is False, name
         assert len(rule.get("required", [])) <= 1, name
+
+
+def test_editors_are_told_the_bounds_of_durations() -> None:
+    """Their validators know no durations: a pattern refuses what is surely out of bounds, nothing else."""
+    numbers = "0 0.4 1 5 10 29 30 60 61 99 100 300 500 3601 600000".split()
+    texts = [number + unit for number in numbers for unit in ("ms", "s", "m", "h")]
+    texts += [f"{text}{rest}" for text in texts for rest in ("0s", "30s", "1h")]
+    for name, rule in ((name, rule) for name, rule in SCHEMA["$defs"].items() if name.startswith("at_")):
+        bound_s, is_least = parse_duration(name.rpartition("_")[2]), name.startswith("at_least")
+        for text in texts:
+            length_s = parse_duration(text)
+            is_out = length_s < bound_s if is_least else length_s > bound_s
+            is_told = re.fullmatch(rule["pattern"], text) is None
+            assert is_told <= is_out, (name, text)
+    for name, rule in properties():
+        if "durationMinimum" in (rule := resolved(rule)):
+            least, most = rule["durationMinimum"], rule["durationMaximum"]
+            wanted = {f"at_least_{least}"} - {"at_least_0s"} | {f"at_most_{most}"}
+            assert set(re.findall(r"at_\w+", str(rule["anyOf"]))) == wanted, name
 
 
 CHANGED = {

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from supervisor.adapters.consul.candidates import NoTarget, target_of
+from supervisor.adapters.consul.presence import Present
 from supervisor.core.outcomes import ListedSession, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
 
@@ -21,14 +22,27 @@ HOLDER = listed(OURS, "vm1")
 SEEN = SessionsView((listed(VM3, "vm3", index=9), HOLDER, listed(VM2, "vm2", index=3)))
 
 
-def target(node: str, seen: SessionsView = SEEN, name: str = NAME, hostname: str = "vm1") -> str:
+def told(host: str, consul_node: str, role: str) -> Present:
+    return Present(host, consul_node, {}, {"app": (role, "")}, "passing", "")
+
+
+FLEET = (told("rack7", "vm3", "waiting"), told("rack9", "vm9", "paused"), told("vm9", "vm2", "waiting"))
+
+
+def target(
+    node: str,
+    seen: SessionsView = SEEN,
+    name: str = NAME,
+    hostname: str = "vm1",
+    present: tuple[Present, ...] | str = "not known",
+) -> str:
     settings = ElectionSettings("app", "k", b"", SessionSettings(name))
-    return target_of(node, settings, seen, ours=OURS, hostname=hostname).id
+    return target_of(node, settings, seen, present, (OURS, hostname), hostname).id
 
 
-def refused(node: str, seen: SessionsView = SEEN, name: str = NAME, hostname: str = "vm1") -> str:
+def refused(node: str, seen: SessionsView = SEEN, name: str = NAME, *present: Present) -> str:
     with pytest.raises(NoTarget) as error:
-        target(node, seen, name, hostname)
+        target(node, seen, name, present=present)
     return str(error.value)
 
 
@@ -43,7 +57,7 @@ def test_an_unknown_node_is_refused_with_the_candidates_the_oldest_first() -> No
 
 @pytest.mark.parametrize("node", ["vm1", "VM1", OURS])
 def test_the_holder_is_no_candidate(node: str) -> None:
-    assert refused(node).startswith("this node holds it itself; there are vm2")
+    assert refused(node).startswith(f"{node} holds it itself; there are vm2")
 
 
 def test_sessions_of_other_items_are_no_candidates() -> None:
@@ -84,5 +98,17 @@ def test_a_host_s_name_in_the_name_of_a_session_may_be_another_host_s() -> None:
     )
     assert target("vm2", seen, "app on vm1") == VM2
     assert refused("vm3", seen, "app on vm1") == f"vm3 is no candidate; there are agent ({VM2})"
-    assert refused("vm1", seen, "app on vm1").startswith("this node holds it itself")
+    assert refused("vm1", seen, "app on vm1").startswith("vm1 holds it itself")
     assert refused("vm2", seen, "vm1").startswith("vm2 is no candidate"), "any session would match"
+
+
+@pytest.mark.parametrize(("node", "session"), [("rack7", VM3), ("vm3", VM3), ("VM9", VM2)])
+def test_a_host_is_named_as_the_fleet_shows_it_as_well(node: str, session: str) -> None:
+    assert target(node, present=FLEET) == session
+
+
+def test_a_refusal_has_each_name_that_can_be_typed_and_what_the_named_node_does() -> None:
+    choices = f"there are vm9 or vm2 ({VM2}), rack7 or vm3 ({VM3})"
+    assert refused("rack9", SEEN, NAME, *FLEET) == f"rack9 is no candidate, it is paused; {choices}"
+    twice = refused("vm3", SEEN, NAME, told("vm3", "vm2", "waiting"), *FLEET)
+    assert twice.startswith("vm3 has 2 candidates, name a session: vm3 or vm9 ")

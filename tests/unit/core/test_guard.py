@@ -12,6 +12,7 @@ from supervisor.core import requests as req
 from supervisor.core.frozen import replace
 from supervisor.core.settings import Fence, Place
 from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord, in_whole_ms
+from supervisor.core.times import NEVER
 from tests.unit.core import play as p
 
 LOOK = req.WatchTenure
@@ -98,6 +99,8 @@ def test_a_fence_that_fails_is_tried_again_and_time_ends_the_guard() -> None:
     play.does(3.0, "look")
     play.on(3.0, LOOK, shown(RECORD))
     play.ends(3.1, "", ok=False)
+    play.passes(4.1)
+    play.on(4.1, LOOK, shown(RECORD))
     play.passes(10.9)
     assert [each.hook.name for _, each in play.log if isinstance(each, a.StartHook)][:2] == ["fence", "fence"]
     assert not play.times(REWRITE)
@@ -107,6 +110,18 @@ def test_a_fence_that_fails_is_tried_again_and_time_ends_the_guard() -> None:
     play.ends(11.5, "claim s", ok=False)
     play.on(11.6, REWRITE, o.Done())
     assert play.last(a.StartHook).context.previous.end == "waited"
+
+
+def test_a_machine_that_has_booted_anew_meanwhile_is_not_shot_again() -> None:
+    """The watch on the record may hang, so each further attempt is preceded by a look of its own."""
+    play = guarding()
+    play.does(3.0, "look")
+    play.on(3.0, LOOK, shown(RECORD))
+    play.ends(3.1, "", ok=False)
+    play.passes(4.0)
+    play.does(4.1, "look")
+    play.does(4.2, LOOK, shown(replace(RECORD, state=State.ENDED), 8), "claim s, record 8")
+    assert len(play.times(a.StartHook)) == 1
 
 
 def test_the_guard_counts_from_the_answer_to_the_acquire() -> None:
@@ -138,6 +153,27 @@ def test_nobody_is_shot_without_a_target_and_no_node_shoots_itself(change: dict[
     assert not play.times(a.StartHook)
 
 
+def test_nobody_is_shot_by_a_record_that_is_gone() -> None:
+    """Its holder may live, and cannot say any more that it has ended. Its lease counts all the same."""
+    play = guarding()
+    play.on(play.now, LOOK, shown(None))
+    guard = play.contender.guard
+    assert guard is not None and (guard.shoots_at(FENCE), guard.waits_until(FENCE)) == (NEVER, 11.0)
+
+
+def test_a_record_of_another_tenure_that_comes_back_is_waited_for_anew() -> None:
+    """As by a restored snapshot. A holder that has said that it stops is left in peace all the same."""
+    play = guarding()
+    stops = guarding(replace(RECORD, state=State.STOPPING))
+    stops.on(2.0, LOOK, shown(RECORD, 7))
+    play.on(2.0, LOOK, shown(replace(RECORD, session="older"), 7))
+    for each, shot_at in ((play, 4.0), (stops, 4.6)):
+        each.passes(shot_at - 0.1)
+        looks = len(each.times(LOOK))
+        each.passes(shot_at)
+        assert each.times(LOOK)[looks:] == [shot_at], "it may be shot now"
+
+
 def test_required_waits_for_the_word_of_an_operator() -> None:
     play = guarding(fence=replace(FENCE, required=True), record=replace(RECORD, target=None))
     play.passes(200.0)
@@ -153,8 +189,8 @@ def test_a_waiter_puts_right_what_this_machine_left_before_its_boot() -> None:
     play.does(0.0, "create, watch 0 consistently")
     play.on(0.1, p.CREATE, o.Created("s"))
     play.does(0.2, LOOK, shown(left, 4), "mark old ended")
-    play.does(0.3, p.WATCH, GUARDED, "watch 5")
-    play.does(0.4, MARK, o.Done(), "acquire s over")
+    play.does(0.3, MARK, o.Done(), "")
+    play.does(0.4, p.WATCH, GUARDED, "acquire s over, watch 5")
     other = replace(left, place=ELSEWHERE)
     play = p.Play(p.contender(fence=FENCE))
     play.contender = replace(play.contender, place=here)
@@ -223,3 +259,187 @@ def test_a_record_that_was_read_equals_the_one_that_was_written(lose_time_s: flo
     """Otherwise its holder would write it again and again."""
     claim = replace(RECORD, session="5e", lock_delay_s=30.0, lose_time_s=in_whole_ms(lose_time_s))
     assert decoded(encoded(claim), 1) == claim and claim.lose_time_s >= lose_time_s - 1e-9
+
+
+# --- records of this machine -------------------------------------------------------------------------
+
+HERE = Place("machine", "db2", "boot", "journal")
+MINE = replace(RECORD, node="n2", target="db2", place=HERE)
+KEPT = replace(p.RIVAL, has_record_flags=True)
+
+
+def at(place: Place, record: TenureRecord, view: o.KeyView = KEPT, **more: Any) -> p.Play:
+    """Play a node at that place until it has read this record, which the key's flags tell of."""
+    play = p.Play(p.contender(**{"fence": FENCE, **more}))
+    play.contender = replace(play.contender, place=place)
+    play.happens(0.0, e.Tick())
+    play.on(0.1, p.WATCH, view)
+    play.passes(0.6)
+    play.on(0.7, LOOK, shown(record))
+    return play
+
+
+@pytest.mark.parametrize("how", [{}, {"contend": False}, {"fence": None}])
+@pytest.mark.parametrize("view", [KEPT, GUARDED])
+@pytest.mark.parametrize("place", [HERE, replace(HERE, boot="next"), replace(HERE, boot="next", journal="")])
+def test_a_node_of_which_nothing_acts_ends_what_its_boot_or_its_journal_has_left(
+    how: dict[str, Any], view: o.KeyView, place: Place
+) -> None:
+    """A restored snapshot shows such a record also to a node that only observes."""
+    play = at(place, MINE, view, **how)
+    assert play.says([play.last(MARK)]) == "mark old ended" and play.last(MARK).index == 6
+
+
+@pytest.mark.parametrize("place", [
+    replace(HERE, journal="younger"), replace(HERE, journal=""), replace(HERE, machine="clone"),
+    replace(HERE, machine=""), replace(HERE, boot=""),
+])  # fmt: skip
+def test_a_journal_that_is_not_the_one_of_the_record_ends_nothing(place: Place) -> None:
+    assert not at(place, MINE).times(MARK)
+
+
+def test_a_record_of_another_process_here_stays_until_an_operator_disowns_it() -> None:
+    play = at(replace(HERE, journal="another"), MINE)
+    assert "consul-supervisor recover n" in play.contender.told_notice
+    play.hears(1.0, e.RecoverAsked("n"), "mark old ended, no notice")
+
+
+def test_no_operator_disowns_the_record_of_another_machine() -> None:
+    play = at(HERE, RECORD)
+    play.happens(1.0, e.RecoverAsked("n"))
+    assert not play.times(MARK)
+
+
+def test_one_target_in_two_files_is_told_before_the_crash() -> None:
+    play = at(HERE, replace(RECORD, target="here"))
+    assert not play.contender.told_notice, "this node does not know its own name yet"
+    play.contender = replace(play.contender, session=replace(play.contender.session, node="n2"))
+    play.happens(5.0, e.Stalled(2.0))
+    assert "no fence would run against db1, because its target here" in play.contender.told_notice
+
+
+@pytest.mark.parametrize("place, said", [
+    (replace(HERE, boot="next"), "mark old stopping"),
+    (replace(HERE, machine="clone", boot="next"), ""),
+])  # fmt: skip
+def test_a_process_after_a_boot_says_of_its_own_machine_that_its_former_tenure_stops(
+    place: Place, said: str
+) -> None:
+    """Its on_lose runs, and a fence would hit the machine that has booted. A copied journal says nothing."""
+    record = a.Record(
+        a.Point.HOLDING, key="k", session="old", token=4, create_index=3, lock_index=1, contact=-50.0,
+        leader=b"me", foreign=True, owes=True,
+    )  # fmt: skip
+    play = p.Play(p.contender(fence=FENCE), record)
+    play.contender = replace(play.contender, place=place)
+    play.happens(0.0, e.Tick())
+    play.on(0.1, LOOK, shown(MINE))
+    play.on(0.2, p.WATCH, GUARDED)
+    assert play.says([action for _, action in play.log if isinstance(action, MARK)]) == said
+
+
+def test_a_write_that_nobody_answers_is_read_before_it_is_repeated() -> None:
+    play = at(HERE, MINE, GUARDED)
+    looks = len(play.times(LOOK))
+    play.on(0.8, MARK, p.SILENCE)
+    play.passes(2.5)
+    assert len(play.times(LOOK)) > looks and len(play.times(MARK)) == 1
+    play.on(2.6, LOOK, shown(MINE, 8))
+    assert play.last(MARK).index == 8
+
+
+def test_a_token_without_the_right_asks_no_more_before_the_key_changes() -> None:
+    play = at(HERE, MINE)
+    play.on(0.8, MARK, p.FORBIDDEN)
+    looks = len(play.times(LOOK))
+    play.passes(20.0)
+    assert len(play.times(LOOK)) == looks and len(play.times(MARK)) == 1
+
+
+def test_a_node_that_only_saw_a_record_marks_no_key_as_it_leaves() -> None:
+    """Whoever acquires a marked key waits for the record, and there would be none."""
+    play = p.waiting(fence=None)
+    play.hurries = False
+    play.happens(0.2, e.Answered(play.pending(p.WATCH), GUARDED))
+    play.on(0.3, p.ACQUIRE, o.LostRace())
+    play.on(0.4, p.READ, replace(p.FREE, modify_index=8))
+    play.passes(3.0)
+    play.ends(3.0, "holding")
+    play.hears(3.1, e.StopAsked(), "start down#1: shutdown, losing")
+    play.ends(3.2, "release s, waiting")
+
+
+def test_a_session_on_record_reads_the_flags_before_its_release() -> None:
+    record = a.Record(a.Point.SESSION, key="k", session="old", owes=True)
+    play = p.Play(p.contender(fence=FENCE), record)
+    play.does(0.0, "read, watch 0 consistently")
+    play.does(0.1, p.READ, p.FREE, "release old")
+
+
+def test_a_look_without_an_answer_lets_no_fence_begin() -> None:
+    """The holder may have said something meanwhile, and the watch on its record was given up for the look."""
+    for outcome in (p.SILENCE, p.FORBIDDEN):
+        play = guarding()
+        play.does(3.0, "look")
+        play.on(3.2, LOOK, outcome)
+        play.passes(4.4)
+        assert len(play.times(LOOK)) == 5, "it is read again after a pause"
+        play.on(4.5, LOOK, shown(replace(RECORD, state=State.STOPPING), 8))
+        assert not play.times(a.StartHook)
+
+
+def test_the_record_of_a_holder_beside_this_node_is_nobodys_to_disown() -> None:
+    play = at(replace(HERE, journal="another"), replace(MINE, session="rival"))
+    assert not play.contender.told_notice
+    play.happens(1.0, e.RecoverAsked("n"))
+    assert not play.times(MARK)
+
+
+def test_a_session_that_is_given_up_watches_no_record() -> None:
+    record = a.Record(a.Point.SESSION, key="k", session="old", owes=True)
+    play = p.Play(p.contender(fence=FENCE), record)
+    play.happens(0.0, e.Tick())
+    play.on(0.1, p.READ, replace(p.OURS, session="old", has_record_flags=True))
+    assert not play.times(LOOK)
+
+
+def test_an_orderly_end_leaves_nothing_to_warn_of() -> None:
+    """The node keeps what it knew of its own record no longer than the record is there."""
+    play = looking()
+    play.contender = replace(play.contender, place=HERE)
+    play.on(0.2, p.WATCH, p.FREE)
+    play.on(0.3, p.ACQUIRE, p.WON)
+    play.ends(0.4, "holding")
+    play.happens(1.0, e.StepDownAsked("n", 60.0))
+    play.ends(1.1, "release s and record, resting")
+    play.on(1.2, p.RELEASE, o.Done())
+    play.passes(2.0)
+    assert play.contender.session.id == "" and not any(
+        isinstance(each, a.NoticeChanged) for _, each in play.log
+    )
+
+
+def test_a_look_that_is_under_way_at_the_acquire_is_repeated_and_not_doubled() -> None:
+    """The guard goes by a look that began after the acquire."""
+    play = looking(acquire_delay_s=0.4)
+    play.does(0.2, p.WATCH, GUARDED, "watch 5")
+    play.does(0.45, "look")
+    play.does(0.61, "acquire s over")
+    play.does(0.7, p.ACQUIRE, p.WON, "acquiring")
+    play.does(0.8, LOOK, shown(replace(RECORD, state=State.ENDED)), "look")
+    play.does(0.9, LOOK, shown(RECORD), "record 6, acquiring")
+    assert play.contender.guard is not None and play.contender.guard.end is None
+
+
+def test_a_waiter_looks_again_while_the_record_does_not_name_the_holder() -> None:
+    """A claim behind a guard writes the record, and leaves the key as it is."""
+    play = looking()
+    play.on(0.2, p.WATCH, replace(p.RIVAL, has_record_flags=True))
+    play.passes(0.5)
+    play.on(0.5, LOOK, shown(RECORD))
+    assert play.contender.others_record == RECORD
+    play.passes(5.5)
+    play.on(5.5, LOOK, shown(replace(RECORD, session="rival", place=HERE)))
+    looks = play.times(LOOK)
+    play.passes(30.0)
+    assert play.times(LOOK) == looks

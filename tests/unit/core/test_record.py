@@ -1,10 +1,12 @@
 """Records: which actions wait for one, which do not, and how a process starts from one."""
 
+import json
 from math import inf
 from typing import Any
 
 import pytest
 
+from supervisor.adapters.journal.serialize import to_plain
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -13,6 +15,7 @@ from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.step import step
 from supervisor.core.settings import CandidateCheck, ElectionSettings
+from supervisor.core.times import LONG_AGO, NEVER
 from tests.unit.core import play as p
 
 
@@ -96,6 +99,19 @@ def test_a_pause_is_on_record_with_its_end() -> None:
     assert (play.contender.record.paused, play.contender.record.pause_ends_at) == (False, None)
 
 
+@pytest.mark.parametrize("stays_until", [LONG_AGO, 4000.0, NEVER])
+def test_what_undrain_leaves_of_a_pause_is_on_record(stays_until: float) -> None:
+    play = p.waiting()
+    play.happens(0.15, e.PauseAsked("n", NEVER, stays_until))
+    record = play.contender.record
+    assert json.loads(json.dumps(to_plain(record), allow_nan=False))["paused"]
+    again = new_contender(play.contender.settings, spread=0.0, instance="i", record=record)
+    assert (again.paused_until, again.stays_until) == (NEVER, stays_until)
+    assert again.drained is (stays_until != NEVER)
+    play.happens(0.2, e.ResumeAsked("n"))
+    assert play.contender.record.stays_until is None
+
+
 def test_the_newest_contact_is_recorded() -> None:
     """A process that starts while Consul is silent must believe no longer than the process before it."""
     play = p.holding()
@@ -130,7 +146,7 @@ def test_a_tenure_that_cannot_be_recorded_is_released_without_a_hook() -> None:
     play.disk_full = True
     play.does(0.3, p.ACQUIRE, p.WON, "release s")
     assert not play.times(a.StartHook)
-    assert play.contender.record_keeper.deadline == inf  # the last record is true again, so no write is due
+    assert play.contender.record_keeper.due_at == inf  # the last record is true again, so no write is due
     play.disk_full = False
     play.on(0.4, p.RELEASE, o.Done())
     play.on(1.0, p.DESTROY, o.Done()) if play.times(p.DESTROY) else play.passes(1.0)

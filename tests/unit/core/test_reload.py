@@ -13,8 +13,8 @@ from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.step import step
 from supervisor.core.contenders import Contenders
 from supervisor.core.machines.record import tenure_from
-from supervisor.core.reload import ReloadEffect, plan_reload
-from supervisor.core.settings import CandidateCheck, ItemSettings, SessionSettings, Wanted
+from supervisor.core.reload import ReloadEffect, plan_reload, restarted_by
+from supervisor.core.settings import CandidateCheck, ItemSettings, Wanted
 from tests.unit.core import play as p
 from tests.unit.core.play import contender, ended
 from tests.unit.core.slot_play import EMPTY, GONE, full, holding, in_line, lock, semaphore, view, waiting
@@ -314,7 +314,7 @@ def test_a_resume_does_not_shorten_the_delay_after_the_exit_of_the_run_child() -
 def test_an_unfit_node_that_rests_is_ineligible() -> None:
     play = resting()
     play.contender = replace(play.contender, health=replace(play.contender.health, fit=False))
-    play.hears(7.0, e.Tick(), "ineligible")
+    play.hears(7.0, e.HooksChecked("n", ()), "ineligible")
 
 
 def test_a_step_down_does_nothing_to_a_waiter() -> None:
@@ -358,6 +358,8 @@ def test_a_longer_prune_delay_restarts_an_item_that_may_have_a_contender_key() -
     longer, shorter = semaphore(prune_delay_s=60.0), semaphore(prune_delay_s=20.0)
     for play in (enrolls, waits, held):
         assert plan_reload({"n": play.contender}, {}, {"n": longer}) == {"n": ReloadEffect.RESTARTS}
+        assert restarted_by(play.contender, longer) == "prune_delay"
+        assert restarted_by(play.contender, replace(longer, key="q/.lock")) == "prefix"
     for play in (begins, enrolls, waits, held):
         assert plan_reload({"n": play.contender}, {}, {"n": shorter}) == {"n": ReloadEffect.CHANGES}
     assert plan_reload({"n": begins.contender}, {}, {"n": longer}) == {"n": ReloadEffect.CHANGES}
@@ -390,6 +392,19 @@ def test_a_renamed_item_begins_when_the_former_one_has_ended() -> None:
     assert list(made.by_name) == ["m"] and not made.not_begun
 
 
+def test_an_item_that_is_new_on_a_drained_node_is_drained_too() -> None:
+    """And on one of which only some items are paused it begins as usual."""
+    both = node(named("one"), named("two"))
+    both.step(e.PauseAsked("one", 5000.0), 1.0)
+    files = named("one"), named("two"), named("three")
+    both.step(loaded(*files), 2.0)
+    assert not both.by_name["three"].paused
+    for name in ("two", "three"):
+        both.step(e.PauseAsked(name, 6000.0), 3.0)
+    both.step(loaded(*files, named("four")), 4.0)
+    assert both.by_name["four"].paused_until == 5000.0 and both.by_name["four"].drained
+
+
 def test_a_paused_item_stays_paused_under_another_key() -> None:
     made = Contenders([holder().contender])
     settings = made.by_name["n"].settings
@@ -401,10 +416,13 @@ def test_a_paused_item_stays_paused_under_another_key() -> None:
 
 
 def test_a_change_of_key_role_or_session_restarts_an_item_without_a_session() -> None:
-    begins, session = new_contender(contender(), spread=0.0, instance="i"), SessionSettings("other")
+    begins = new_contender(contender(), spread=0.0, instance="i")
+    session = replace(begins.settings.session, name="other")
     for change in ({"key": "x"}, {"contend": False, "on_acquire": (), "on_lose": ()}, {"session": session}):
         wanted = replace(begins.settings, **change)
         assert plan_reload({"n": begins}, {}, {"n": wanted}) == {"n": ReloadEffect.RESTARTS}, change
+        name = next(iter(change))
+        assert restarted_by(begins, wanted) == {"session": "session.name"}.get(name, name)
     assert plan_reload({"n": begins}, {}, {"n": semaphore()}) == {"n": ReloadEffect.RESTARTS}
 
 

@@ -8,7 +8,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.beside.service import AGAIN_S, LOOK_TTLS, TTL_INTERVALS
+from supervisor.core.beside.service import AGAIN_S, LEFT_S, LOOK_TTLS, NAMED_S, TTL_INTERVALS
 from supervisor.core.lease import lease_of
 from supervisor.core.settings import ServiceSettings
 from tests.unit.core import play as p
@@ -16,6 +16,7 @@ from tests.unit.core import play as p
 SERVICE = ServiceSettings("consul-supervisor:host:n", "leader", 5432)
 TTL_S = TTL_INTERVALS * lease_of(p.contender()).interval_s
 LOOK, REGISTER, PASS, DEREGISTER = r.ReadService, r.RegisterService, r.PassService, r.DeregisterService
+FAIL, FIND = r.FailService, r.FindService
 RECORD = a.Record(a.Point.HOLDING, "k", "s", 7, 3, 2, -1.0, leader=b"me")
 
 
@@ -54,6 +55,22 @@ def lost(play: p.Play, now: float) -> None:
     assert p.Play.says(play.happens(now, e.StepDownAsked("n", 60.0))).startswith("read service, start down")
 
 
+def unnamed(play: p.Play, servers: o.Instance = o.Instance.LEFT) -> None:
+    """The agent has the instance, lets its check fail, and the servers show that."""
+    assert p.Play.says(play.on(play.now, LOOK, o.Instance.OURS)) == "fail service"
+    assert p.Play.says(play.on(play.now, FAIL, o.Done())) == "find service"
+    assert p.Play.says(play.on(play.now, FIND, servers)) == "deregister service"
+
+
+def left(play: p.Play) -> None:
+    """The node has deregistered its instance, and the servers keep it."""
+    lost(play, 2.0)
+    unnamed(play)
+    assert p.Play.says(play.on(2.2, DEREGISTER, o.Done())) == "find service"
+    (notice,) = play.on(2.2, FIND, o.Instance.LEFT)
+    assert isinstance(notice, a.NoticeChanged) and "acl.tokens.agent" in notice.notice
+
+
 def test_the_check_lasts_for_three_intervals() -> None:
     play = named()
     request = play.pending(REGISTER)
@@ -72,8 +89,9 @@ def test_the_name_goes_first_of_all_and_is_looked_for_twice_more() -> None:
     """A frozen agent may apply the registration late."""
     play = named()
     lost(play, 2.0)
-    assert p.Play.says(play.on(2.1, LOOK, o.Instance.OURS)) == "deregister service"
-    play.on(2.2, DEREGISTER, o.Done())
+    unnamed(play)
+    assert p.Play.says(play.on(2.2, DEREGISTER, o.Done())) == "find service"
+    assert play.on(2.2, FIND, o.Instance.ABSENT) == []
     play.passes(2.2 + AGAIN_S)
     assert play.times(LOOK)[-1] == 2.2 + AGAIN_S
 
@@ -83,7 +101,36 @@ def test_a_name_that_was_being_registered_goes_with_the_answer() -> None:
     play.on(1.1, LOOK, o.Instance.ABSENT)
     assert "service" not in p.Play.says(play.happens(1.2, e.StepDownAsked("n", 5.0)))
     assert p.Play.says(play.on(1.3, REGISTER, o.Done())) == "read service"
-    assert p.Play.says(play.on(1.4, LOOK, o.Instance.OURS)) == "deregister service"
+    unnamed(play)
+
+
+@pytest.mark.parametrize("agent", [o.Done(), o.Instance.UNKNOWN], ids=["a check", "no check"])
+@pytest.mark.parametrize("servers", [o.Instance.LEFT, o.Instance.ABSENT, o.Instance.UNKNOWN])
+def test_the_agent_keeps_the_instance_until_no_server_names_it(agent: o.Outcome, servers: o.Instance) -> None:
+    """An agent answers before its servers do, where they are lost, or lose its write."""
+    play = named()
+    lost(play, 2.0)
+    play.on(2.0, LOOK, o.Instance.OURS)
+    play.on(2.0, FAIL, agent)
+    assert play.on(2.0, FIND, p.SILENCE) == []
+    play.happens(2.0 + AGAIN_S, e.Tick())
+    assert "notice" in p.Play.says(play.on(play.now, FIND, o.Instance.NAMED)) and not play.times(DEREGISTER)
+    play.happens(play.now + NAMED_S, e.Tick())
+    again = play.last(REGISTER)
+    assert isinstance(again, REGISTER) and not again.passing
+    assert "fail service" in p.Play.says(play.on(play.now, REGISTER, o.Done()))
+    play.on(play.now, FAIL, o.Done())
+    assert "deregister service" in p.Play.says(play.on(play.now, FIND, servers))
+
+
+def test_what_the_servers_keep_is_noticed_until_it_is_gone() -> None:
+    play = named()
+    left(play)
+    play.happens(2.2 + LEFT_S, e.Tick())
+    assert play.times(FIND)[-1] == 2.2 + LEFT_S
+    assert "notice" not in p.Play.says(play.on(play.now, FIND, p.SILENCE))
+    play.happens(play.now + AGAIN_S, e.Tick())
+    assert "no notice" in p.Play.says(play.on(play.now, FIND, o.Instance.ABSENT))
 
 
 @pytest.mark.parametrize("outcome", [p.SILENCE, o.Failed("500")], ids=["silence", "500"])
@@ -103,7 +150,7 @@ def test_a_registration_without_an_answer_is_looked_for(outcome: o.Outcome) -> N
 
 @pytest.mark.parametrize("loses", [False, True], ids=["holding", "losing"])
 def test_an_instance_with_another_token_is_registered_anew(loses: bool) -> None:
-    """The agent can deregister it only with a token that Consul still knows."""
+    """The agent tells of it only with the token of the registration, which Consul must still know."""
     play = named()
     if loses:
         lost(play, 2.0)
@@ -113,7 +160,7 @@ def test_an_instance_with_another_token_is_registered_anew(loses: bool) -> None:
     assert "register service" in p.Play.says(play.on(play.now, LOOK, o.Instance.FORMER))
     request = play.pending(REGISTER)
     assert isinstance(request, REGISTER) and request.passing is not loses
-    assert p.Play.says(play.on(play.now, REGISTER, o.Done())) == ("deregister service" if loses else "")
+    assert p.Play.says(play.on(play.now, REGISTER, o.Done())) == ("fail service" if loses else "")
 
 
 def test_an_id_that_another_program_takes_over_is_noticed_and_left_alone() -> None:
@@ -147,7 +194,7 @@ def test_an_instance_of_another_program_is_left_alone_and_reported() -> None:
 def test_what_an_earlier_life_left_is_removed() -> None:
     play = p.Play(p.contender(service=SERVICE))
     play.happens(0.0, e.Tick())
-    assert p.Play.says(play.on(0.1, LOOK, o.Instance.OURS)) == "deregister service"
+    unnamed(play)
     assert p.Play.says(play.on(0.2, DEREGISTER, p.FORBIDDEN)) == ""
     play.passes(0.2 + AGAIN_S)
     assert play.times(LOOK)[-1] == 0.2 + AGAIN_S
@@ -169,7 +216,7 @@ def test_a_tenure_that_is_not_adopted_ends_with_its_name() -> None:
     play = p.Play(settings, RECORD, recorded=settings)
     play.happens(0.0, e.Tick())
     assert "read service" in p.Play.says(play.happens(0.1, e.StopAsked()))
-    assert p.Play.says(play.on(0.2, LOOK, o.Instance.OURS)) == "deregister service"
+    unnamed(play)
 
 
 def test_a_reload_changes_the_instance() -> None:
@@ -181,7 +228,7 @@ def test_a_reload_changes_the_instance() -> None:
     assert play.times(REGISTER)[-1] == 2.0 and request.service == moved
     play.on(2.1, REGISTER, o.Done())
     play.happens(3.0, e.SettingsChanged("n", p.contender()))
-    play.on(3.0, LOOK, o.Instance.OURS)
+    unnamed(play)
     assert play.times(DEREGISTER) == [3.0] and play.role == "holding"
 
 

@@ -87,7 +87,7 @@ def test_election_svg_draws_the_roles_that_follow_from_the_table() -> None:
     """A node that has lost waits again, and three roles that keep a node from contending share a box."""
     arrows = {path.get("id", "") for path in ElementTree.parse(DRAWING).iterfind("{*}path")}
     roles = {**ROLE_OF_PHASE, Phase.LOST: Role.WAITING}
-    followed = {(roles[before], roles[after]) for before, after in PHASE_EDGES}
+    followed = {(ROLE_OF_PHASE[before], roles[after]) for before, after in PHASE_EDGES}
     tenure = {f"{before}-{after}" for before, after in followed if before is not after}
     assert arrows == tenure | {"waiting-acquiring", "waiting-paused", "paused-waiting"}
 

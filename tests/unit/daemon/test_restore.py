@@ -159,6 +159,6 @@ def test_one_of_many_items_begins_later_unless_it_has_a_recorded_tenure() -> Non
     """1,000 new sessions at once would time each other out, and a recorded tenure would be lost meanwhile."""
     late = replace(Wanted(SETTINGS, 0.5), delay_s=3.0)
     fresh = only(restore([late], {}, ORIGIN))
-    assert fresh.session.deadline == ORIGIN.now + 3.0
+    assert fresh.session.write.deadline == ORIGIN.now + 3.0
     held = only(restore([late], {"n": record()}, ORIGIN))
     assert held.tenure is not None and held.session.id == "s" and held.rejoin_at < ORIGIN.now

@@ -83,6 +83,14 @@ def request(target: str, *headers: str, method: str = "GET", body: bytes = b"") 
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
+AMBIGUOUS = (  # two readers may find two different ends
+    request("/", "Content-Length: 5", "Transfer-Encoding: chunked") + b"0\r\n\r\n",
+    request("/", "Transfer-Encoding: chunked", "Content-Length: 5") + b"0\r\n\r\n",
+    request("/", "Content-Length: 5", "Content-Length: 6") + b"12345",
+    request("/", "Transfer-Encoding: chunked").replace(b"/1.1", b"/1.0") + b"0\r\n\r\n",
+)
+
+
 async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     """Return the status and body of one answer."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -132,9 +140,14 @@ async def test_a_chunked_body_and_expect_100_continue_are_supported() -> None:
         (b"nonsense\r\n\r\n", 400),
         (request("/", "Authorization : nonsense"), 400),
         (b"GET / HTTP/1.1\r\n\r\n", 400),
+        *((each + request("/next"), 400) for each in AMBIGUOUS),
+        *((request("/").replace(b"/1.1", version), 505) for version in (b"/1.9", b"/1.2", b"/0.9", b"/2.0")),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
     ],
-    ids=["target", "head", "body", "nonsense", "header", "no host", "tls"],
+    ids=[
+        *("target", "head", "body", "nonsense", "header", "no host", "chunked and a length", "reversed"),
+        *("two lengths", "chunked by 1.0", "1.9", "1.2", "0.9", "2.0", "tls"),
+    ],
 )
 async def test_a_request_that_is_too_large_or_malformed_is_refused_and_disconnected(
     sent: bytes, status: int
@@ -143,7 +156,7 @@ async def test_a_request_that_is_too_large_or_malformed_is_refused_and_disconnec
         streams = await trial.connect()
         streams[1].write(sent)
         answered = await closed(streams)
-        assert answered.startswith(f"HTTP/1.1 {status} ".encode())
+        assert answered.startswith(f"HTTP/1.1 {status} ".encode()) and answered.count(b"HTTP/1.1 ") == 1
         assert b"nonsense" not in answered, "a proxy would log it, and it may be a secret"
         assert trial.handled == []
 

@@ -13,7 +13,15 @@ import pytest
 
 from supervisor.adapters import journal
 from supervisor.adapters.journal import Journal, JournalError, Recorded, UnreadableRecord
-from supervisor.adapters.journal.copies import ACCEPTED, COMPLETE, EVENTS, Copies, JournalBusy, folder_of
+from supervisor.adapters.journal.copies import (
+    ACCEPTED,
+    COMPLETE,
+    EVENTS,
+    Copies,
+    JournalBusy,
+    folder_of,
+    locked,
+)
 from supervisor.core.actions import EMPTY_RECORD, Point, Record, WriteRecord
 from tests.support.hung import frozen, hung, local_disk, needs_root
 from tests.support.patience import PATIENCE_S
@@ -456,3 +464,60 @@ def test_a_record_that_ends_while_it_is_copied_delays_no_other(node: Node, after
 
     asyncio.run(ends())
     assert not any(node.reported) and not node.memory.exists()
+
+
+# --- the id of the records ----------------------------------------------------------------------------
+
+
+def test_the_id_stays_with_the_records_over_a_crash_and_an_orderly_stop(node: Node) -> None:
+    known = node.start().id(anew=False)
+    node.crash()
+    assert node.start().id(anew=False) == known != ""
+    node.finish()
+    node.crash()
+    assert node.start().id(anew=False) == known and not (node.disk / "id").exists()
+
+
+def test_records_that_come_from_a_copy_get_another_id(node: Node) -> None:
+    """A crash that also took the memory away may have taken newer records with it."""
+    known = node.start().id(anew=False)
+    node.crash()
+    shutil.rmtree(node.run)
+    begun = node.start()
+    other = begun.id(anew=False)
+    assert other not in (known, "") and begun.id(anew=True) not in (known, other)
+
+
+def test_a_copied_folder_and_a_link_have_no_part_in_the_id(node: Node, tmp_path: Path) -> None:
+    """A copy does not know the tenures since, and a link could lead to a secret."""
+    known = node.start_former_release().id(anew=False)
+    shutil.copytree(node.disk, tmp_path / "copy")
+    copied = Journal(str(tmp_path / "copy"), CONSUL, identity=HERE)
+    assert copied.id(anew=False) != known
+    copied.close()
+    node.crash()
+    assert node.start_former_release().id(anew=False) == known
+    (tmp_path / "copy" / "id").unlink()
+    (tmp_path / "secret").write_text("a secret")
+    (tmp_path / "copy" / "id").symlink_to(tmp_path / "secret")
+    linked = Journal(str(tmp_path / "copy"), CONSUL, identity=HERE)
+    assert len(linked.id(anew=False)) == 16
+    linked.close()
+
+
+def test_a_folder_that_takes_no_id_has_none(node: Node) -> None:
+    begun = node.start()
+    (node.memory / "id").mkdir()
+    assert begun.id(anew=False) == "" == begun.id(anew=True)
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Whoever may write to the folder could have root make or open any file."""
+    for target in (tmp_path / "made", Path("/dev/full"), tmp_path / "folder" / "lock"):
+        folder = tmp_path / f"state-{target.name}"
+        folder.mkdir()
+        (folder / "n.journal").touch()
+        (folder / "lock").symlink_to(target)
+        with pytest.raises(JournalBusy, match="/lock is a link, and what it leads to may be"):
+            locked(folder)
+    assert not (tmp_path / "made").exists()

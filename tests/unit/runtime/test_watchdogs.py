@@ -311,6 +311,24 @@ def test_an_item_that_is_stuck_without_its_lock_is_reset() -> None:
     assert made.kernel.has_reset and made.kernel.now < 11.0
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_the_device_runs_until_the_end_of_a_process_that_kill_has_left(ends: bool) -> None:
+    made = holder()
+    made.passes(0.5, confirms=True)
+    made.on(WATCH, OURS)
+    made.on(WATCH, RIVAL)
+    made.passes(1.0)
+    made.happens(e.SurvivorsChanged("n", "KILL has not ended app (7)"))
+    made.ends()
+    assert made.kernel.is_open
+    if ends:
+        made.happens(e.SurvivorsChanged("n", ""))
+        assert made.kernel.fires_at is None
+    else:
+        made.passes(100.0)
+        assert made.kernel.has_reset and made.kernel.now < 11.0
+
+
 def test_the_device_runs_until_the_end_of_on_lose_is_on_record() -> None:
     made = holder()
     made.happens(e.StepDownAsked("n", 0.0))

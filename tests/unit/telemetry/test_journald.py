@@ -195,6 +195,7 @@ def test_a_sentence_with_all_of_its_fields_has_no_gap(event: str) -> None:
         ("stopped", {"clean": True}, "Stopped in order"),
         ("stopped", {"clean": False}, "Stopped and left something over"),
         ("role", {"item": "app", "role": "waiting", "former_role": "losing"}, "app: waiting, was losing"),
+        ("role", {"item": "app", "role": "acquiring", "former_role": "acquiring"}, "app: acquiring"),
         ("command", {"item": "app", "verb": "pause", "uid": 0}, "app: pause is done"),
         ("command", {"verb": "pause", "uid": 0, "why": "so"}, "pause was refused: so"),
         ("command-received", {"verb": "reload", "uid": 5}, "received reload from uid 5"),

@@ -47,7 +47,7 @@ def test_each_change_has_the_leader_before_also_when_nobody_led_between() -> Non
     ]
     seen.sees("")
     led = seen.leaders.of("app", "k")
-    assert led is not None and led.name == "s2"
+    assert led is not None and (led.name, led.shown) == ("s2", "perhaps a secret")
     assert seen.leaders.of("app", "another key of a changed file") is None
     seen.leaders.retain([])
     assert seen.leaders.of("app", "k") is None
@@ -57,7 +57,7 @@ def test_an_acquire_of_this_node_is_a_change() -> None:
     seen = Seen()
     seen.begin()
     seen.leaders.on_step(Answered(Acquire("app", 0.0, 1.0, "k", "s3", b"me"), o.Won(7, 3, 1)))
-    assert [each["to"] for each in seen.told] == ["s3"]
+    assert [each["to"] for each in seen.told] == ["me"]
 
 
 def test_what_changed_while_no_process_looked_is_reported_once_the_events_are_read() -> None:

@@ -1,11 +1,10 @@
-"""Text for a terminal: tables, and pages that are drawn again and again.
+"""Text for a terminal: tables, and lines for events.
 
     table.py        the daemon's status as a table
     members.py      members of elections and semaphores, and sessions, as a table and as JSON
     event_lines.py  a line for each event of the node
     grid.py         rows of cells in columns that fit the terminal
     text.py         text in columns: escaped, measured, truncated, padded
-    screen.py       status --watch: drawn each second, also while the daemon is silent
 
 Text of Consul and of the daemon is escaped before it is measured, because a terminal obeys what it is sent.
 """

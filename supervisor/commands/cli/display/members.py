@@ -16,16 +16,16 @@ JSON_VERSION = 1  # of the documents' shape; an added field does not change it
 NONE = "-"
 NO_SESSION = (
     "A node that neither holds nor contends (ineligible, paused, resting, stopped, an observer) has no "
-    "session, so it is not listed."
+    "session, so it is not listed. Without fleet a node with contend: manual is listed as a candidate."
 )
 FLEET = (
     "A node without a session is listed by what its daemon told Consul's catalog last (fleet). A daemon that "
     "was stopped in order is not listed."
 )
 ORPHANS = (
-    "An orphan has no part in any item, and its node has another session of this name. If several "
-    "supervisors share one Consul agent, it may belong to one that waits, which makes another session when "
-    "this one is destroyed."
+    "An orphan has no part in any item, and its node has another session of this name; or an earlier tenure "
+    "of this node had it, by the events of its daemon. If several supervisors share one Consul agent, it may "
+    "belong to one that waits, which makes another session when this one is destroyed."
 )
 _ITEM, _ID = Column("ITEM", 8), Column("SESSION")
 _TIMES = (Column("TTL", rank=3), Column("LOCK-DELAY", rank=2))
@@ -74,7 +74,8 @@ def session_lines(sessions: Sequence[SupervisorSession], room: int | None) -> li
 
 def part_of(session: SupervisorSession) -> str:
     if session.parts:
-        return ", ".join(f"{part} of {name}" for name, part in session.parts.items())
+        parts = ", ".join(f"{part} of {name}" for name, part in session.parts.items())
+        return f"orphan, {parts}" if session.is_orphan else parts
     if session.is_orphan:
         return f"orphan of {', '.join(session.named)}"
     if session.is_known:

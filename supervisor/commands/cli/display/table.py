@@ -66,7 +66,7 @@ _UNITS = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
 def _exact(length_s: float) -> str:
     """Return the duration, with fractions when it is short: ``40ms``, ``3.2s``."""
     if length_s < 1:
-        return f"{max(0, round(length_s * 1000))}ms"
+        return f"{max(1, round(length_s * 1000))}ms"
     return f"{length_s:.1f}s" if length_s < 10 else duration(length_s)
 
 
@@ -134,11 +134,11 @@ def _hook(item: Item, now: datetime) -> str:
     hook = item["last_hook"]
     if hook is None:
         return "-"
-    took = "" if hook["duration_s"] is None else f" {_exact(hook['duration_s'])}"
-    is_told = hook["result"] == "failed" or ", " in hook["detail"]  # as behind exit 0: what it left running
+    failed = hook["result"] == "failed"
+    took = "" if hook["duration_s"] is None else f"{' after' * failed} {_exact(hook['duration_s'])}"
+    is_told = failed or ", " in hook["detail"]  # as behind exit 0: what it left running
     detail = f" ({hook['detail']})" if is_told and hook["detail"] else ""
-    result = "FAILED" if hook["result"] == "failed" else hook["result"]
-    return escape(f"{result} {hook['hook']}{took}{detail}")
+    return escape(f"{'FAILED' if failed else hook['result']} {hook['hook']}{took}{detail}")
 
 
 def _error(item: Item, now: datetime) -> str:

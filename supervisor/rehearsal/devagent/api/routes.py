@@ -28,6 +28,7 @@ ROUTES: Mapping[str, Mapping[str, Handler]] = {
     "/v1/agent/self": {"GET": handlers.this_agent},
     "/v1/agent/checks": {"GET": handlers.checks},
     "/v1/agent/check/pass/": {"PUT": handlers.pass_check},
+    "/v1/agent/check/fail/": {"PUT": handlers.pass_check},
     "/v1/agent/service/register": {"PUT": handlers.register},
     "/v1/agent/service/deregister/": {"PUT": handlers.deregister},
     "/v1/agent/service/": {"GET": handlers.service},

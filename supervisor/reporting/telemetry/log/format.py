@@ -8,8 +8,6 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import structlog
-
 from supervisor.adapters.filesystem.writing import NonBlockingWriter
 from supervisor.reporting.telemetry.log.journald import JournalWriter
 from supervisor.reporting.telemetry.names import PRIORITIES, Level
@@ -33,6 +31,8 @@ def writer(form: str, stream: NonBlockingWriter, journald: JournalWriter, *, jou
     """
     if form == "journal" or (form == "auto" and journal):
         return journald.write
+    import structlog  # which journald's own protocol does not need
+
     is_console = form == "console" or (form == "auto" and stream.isatty())
     time = "timestamp" if is_console else "time"
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True, key=time)

@@ -41,7 +41,7 @@ class Metrics(Collector):
     def __init__(self, status: Status, history: History) -> None:
         self._status, self._history = status, history
         self._wall, self._clock = history.wall, history.clock
-        self.counters = Counters(history.clock)  # what has happened, which is told of each step
+        self.counters = Counters(history.clock, status.item)  # what has happened, told of each step
         self._loaded_at = history.wall()
         self._load_succeeded = True
         self._registry = CollectorRegistry()

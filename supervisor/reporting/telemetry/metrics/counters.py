@@ -17,6 +17,7 @@ from supervisor.adapters.hooks.reasons import REASONS
 from supervisor.core.actions import Action, Role
 from supervisor.core.contender.state import Contender
 from supervisor.core.events import Answered, Event, Stalled
+from supervisor.core.machines.guard import GuardEnd
 from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import Request
 from supervisor.core.settings import HOOK_EVENTS, ItemSettings
@@ -33,10 +34,10 @@ CONSUL_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 
 class Counters:
-    """The counters and histograms of one daemon. ``clock`` is the core's clock, in seconds."""
+    """The counters and histograms of one daemon. ``clock`` is the core's, ``item`` finds an item by name."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float], item: Callable[[str], Contender | None]) -> None:
+        self._clock, self._item = clock, item
         self._killed: set[Labels] = set()
         self._transitions: Counter[Labels] = Counter()
         self._hook_failures: Counter[Labels] = Counter()
@@ -57,7 +58,7 @@ class Counters:
             match name:
                 case "hook-succeeded" | "hook-failed":
                     self._hook_ended(fields, ok=name == "hook-succeeded")
-                case "hook-killed":
+                case "hook-killed" if not self._took_too_long(fields["item"]):
                     self._killed.add(_of_hook(fields))
                 case "role":
                     self._became(fields)
@@ -76,6 +77,11 @@ class Counters:
         if not ok and hook not in self._killed:
             self._hook_failures[hook] += 1
         self._killed.discard(hook)
+
+    def _took_too_long(self, name: str) -> bool:
+        """Return whether the hook that is killed is a fence that has not answered by the end of the wait."""
+        item = self._item(name)
+        return item is not None and item.guard is not None and item.guard.end is GuardEnd.WAITED
 
     def _became(self, fields: Mapping[str, Any]) -> None:
         """Count a transition with its first reason, because a counter cannot move a count later."""
@@ -109,7 +115,7 @@ class Counters:
     def _of_hooks(self, items: Mapping[str, Contender]) -> Iterator[Metric]:
         meaning, labelnames = "How long attempts of hooks took.", (*ITEM, "event")
         durations = HistogramMetricFamily(f"{PREFIX}_hook_duration_seconds", meaning, labels=labelnames)
-        meaning = "Attempts of hooks that failed; not those that we ended ourselves."
+        meaning = "Attempts of hooks that failed; not those that we ended because the lock was lost."
         failures = CounterMetricFamily(f"{PREFIX}_hook_failures", meaning, labels=labelnames)
         for name, each in items.items():
             for event in _hook_events(each.settings):
@@ -167,3 +173,5 @@ def _hook_events(settings: ItemSettings) -> Iterator[str]:
     yield from (event for name, event in HOOK_EVENTS.items() if settings.hooks_of(name))
     if settings.check_hook is not None:
         yield "check"
+    if settings.fence is not None:
+        yield "fence"

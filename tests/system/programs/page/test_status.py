@@ -17,6 +17,9 @@ from tests.support.browser import Browser
 from tests.support.canned import CannedDaemon
 from tests.system.programs.page.looking import OPEN_ALL, POLLED, bar, names, opened, row, said
 
+OFF = "`consul-supervisor confirm-off activemq`"
+MAINTENANCE = "this node is in Consul's maintenance mode"
+EVENTS = "document.getElementById('events')"
 HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>\u202e{{7*7}}'
 
 
@@ -83,6 +86,50 @@ def iso(time: datetime) -> str:
 def local(page: Browser, time: datetime) -> str:
     """The time as the page shows it."""
     return str(page.run(f"clock({json.dumps(time.isoformat())})"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "command"),
+    [
+        ({"role": "acquiring", "warnings": [f"waits for n1 …: {OFF}"]}, "confirm-off activemq"),
+        ({"role": "acquiring", "warnings": [f"fence failed: waits for n1 …: {OFF}"]}, ""),
+        ({"role": "acquiring", "warnings": ["waits for n1 no more (said)"]}, ""),
+        ({"role": "waiting", "warnings": ["does not try, because the file says …"]}, "resume activemq"),
+        ({"role": "paused", "paused": True, "paused_everywhere": "paused …"}, "resume activemq --everywhere"),
+        ({"role": "waiting", "paused_everywhere": "paused …"}, "resume activemq --everywhere"),
+        ({"role": "stuck", "paused_everywhere": "paused …"}, "recover activemq"),
+        ({"role": "holding", "warnings": ["its slot has no number, and …"]}, "step-down activemq"),
+        ({"role": "waiting", "warnings": ["on_change[0] failed: does not try, because"]}, ""),
+        ({"role": "stuck"}, "recover activemq"),
+        ({"role": "holding", "paused": True}, "resume activemq"),
+        ({"role": "resting"}, "resume activemq"),
+        ({"role": "ineligible", "warnings": ["run: rm; `rm`"]}, ""),
+        ({"role": "ineligible", "warnings": [f"{MAINTENANCE}: disk"]}, "consul maint -disable"),
+    ],
+)
+def test_the_command_of_a_state_can_be_copied(
+    page: Browser, daemon: CannedDaemon, changes: dict[str, Any], command: str
+) -> None:
+    """It follows from the daemon's own words; a hook or another node that words it so gets no button."""
+    said(daemon)["items"][1] |= {"paused": False, "paused_everywhere": None, "reason": "changed", **changes}
+    page.wait(f"{row('activemq')}.querySelector('[data-is=facts]').textContent.includes('changed')")
+    own = "" if not command or command.startswith("consul ") else "consul-supervisor "
+    part = f"{row('activemq')}.querySelector('[data-is=command]')"
+    shown = f"[{part}.textContent, {part}.checkVisibility()]"
+    assert page.run(shown) == [own + command, bool(command)]
+    daemon.status = None
+    page.wait(f"!{part}.checkVisibility()")
+
+
+def test_a_leader_s_plain_name_and_a_whole_reason_are_shown(page: Browser, daemon: CannedDaemon) -> None:
+    one = said(daemon)["items"][1]
+    one["leader"] = '{"Node":"vm1"}'
+    one["transitions"][0]["reason"] = reason = "waits for the former holder, " * 4
+    facts = f"{row('activemq')}.querySelector('[data-is=facts]').innerText"
+    page.wait(f"{row('activemq')}.textContent.includes({json.dumps(reason)})")
+    assert "leadervm1\n" in page.run(facts) and "{" not in page.run(facts)
+    what = f"{row('activemq')}.querySelector('.what')"
+    assert page.run(f"{what}.scrollWidth <= {what}.clientWidth"), "nothing is cut"
 
 
 def test_the_warnings_are_those_of_the_daemon_and_no_others(page: Browser, daemon: CannedDaemon) -> None:
@@ -199,37 +246,6 @@ def test_a_url_that_is_not_safe_is_no_link(browser: Browser, daemon: CannedDaemo
     assert links(browser, "activemq") == [] and browser.run("window.hurt") is None
 
 
-def command(name: str) -> str:
-    """The command to copy that is seen in the row of an item; blank: none."""
-    part = f"{row(name)}.querySelector('[data-is=command]')"
-    return f"({part}.checkVisibility() ? {part}.textContent : '')"
-
-
-@pytest.mark.parametrize(
-    ("changes", "shown"),
-    [
-        ({}, ""),
-        ({"role": "stuck"}, "consul-supervisor recover activemq"),
-        ({"role": "holding", "paused": True}, "consul-supervisor resume activemq"),
-        ({"role": "resting"}, "consul-supervisor resume activemq"),
-        ({"role": "ineligible", "warnings": ["run: rm; `rm`"]}, ""),
-        (
-            {"role": "ineligible", "warnings": ["this node is in Consul's maintenance mode: disk"]},
-            "consul maint -disable",
-        ),
-    ],
-)
-def test_an_item_shows_the_command_that_ends_its_state(
-    browser: Browser, daemon: CannedDaemon, changes: dict[str, Any], shown: str
-) -> None:
-    """No text of a hook or of another node becomes a command."""
-    said(daemon)["items"][1].update(changes)
-    opened(browser, daemon.url)
-    assert browser.run(command("activemq")) == shown
-    daemon.status = None
-    browser.wait(f"{command('activemq')} === ''")
-
-
 def test_the_notice_of_the_daemon_begins_as_the_page_expects() -> None:
     """The page knows the maintenance mode by these words."""
     response = requests.Response()
@@ -301,8 +317,12 @@ def test_values_of_other_nodes_stay_text(browser: Browser, daemon: CannedDaemon)
         one["transitions"][0]["hooks"][0]["detail"] = HOSTILE
         one["last_hook"]["detail"] = HOSTILE
     told["items"][3]["holders"] = [{"session": HOSTILE, "value": json.dumps({"Node": HOSTILE})}]
+    event = dict.fromkeys(("time", "item", "role", "hook", "detail", "verb", "note", "why", "user"), HOSTILE)
+    kinds = ("role", "hook-failed", "command-received", "command", HOSTILE)
+    daemon.events = [{**event, "event": kind} for kind in kinds]
     opened(browser, daemon.url)
     browser.run(OPEN_ALL)
+    browser.wait(f"{EVENTS}.querySelectorAll('li').length === {len(kinds)}")
     browser.wait(f"{POLLED} > 2")
     assert browser.run("window.hurt") is None
     assert browser.run("document.querySelectorAll('img, body script + script, iframe').length") == 0
@@ -336,7 +356,6 @@ def test_the_browser_runs_only_the_script_of_the_page(page: Browser) -> None:
 
 # --- the events of the node ---------------------------------------------------------------------------
 
-EVENTS = "document.getElementById('events')"
 LISTED = f"[...{EVENTS}.querySelectorAll('li')].map((each) => each.innerText)"
 
 
@@ -385,15 +404,3 @@ def test_events_are_read_when_they_are_looked_at_and_when_there_is_one_more(
         "configuration read again: changed: redis; added: kafka",
         "supervisor started, version 0.1.0, pid 7",
     ]
-
-
-def test_a_hostile_event_stays_text(page: Browser, daemon: CannedDaemon) -> None:
-    names = ("role", "hook-failed", "command-received", "command", HOSTILE)
-    daemon.events = [
-        {"time": HOSTILE, "event": name, "item": HOSTILE, "role": HOSTILE, "hook": HOSTILE, "detail": HOSTILE,
-         "verb": HOSTILE, "note": HOSTILE, "why": HOSTILE, "user": HOSTILE}
-        for name in names
-    ]  # fmt: skip
-    page.run(f"{EVENTS}.querySelector('summary').click()")
-    page.wait(f"{EVENTS}.querySelectorAll('li').length === {len(names)}")
-    assert page.run("document.images.length") == 0 and page.run("window.hurt") is None
