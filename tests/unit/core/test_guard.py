@@ -217,6 +217,23 @@ def test_a_guard_takes_nothing_from_the_record_of_an_earlier_one() -> None:
     assert play.times(REWRITE) == [1.1] and play.contender.guard is not None
 
 
+def test_a_holder_looks_before_it_writes_the_record_that_a_reload_asks_for() -> None:
+    """Else it would watch no record, and never say that it stops. What it saw as a waiter is of another."""
+    play = p.waiting()
+    play.on(0.2, p.WATCH, replace(p.RIVAL, has_record_flags=True))
+    play.passes(0.5)
+    play.on(0.6, LOOK, shown(None))
+    play.on(0.7, p.WATCH, replace(p.FREE, modify_index=9, index=9))
+    play.on(0.8, p.ACQUIRE, replace(p.WON, modify_index=10))
+    play.ends(0.9, "holding")
+    looks = len(play.times(LOOK))
+    play.happens(1.0, e.SettingsChanged("n", p.contender(fence=FENCE)))
+    play.passes(4.0)
+    assert len(play.times(LOOK)) == looks + 1 and not play.times(REWRITE)
+    play.on(4.1, LOOK, shown(None))
+    assert play.times(REWRITE) == [4.1]
+
+
 def test_a_key_of_another_is_guarded_by_our_own_record_alone() -> None:
     play = looking()
     play.on(0.2, p.WATCH, p.FREE)
