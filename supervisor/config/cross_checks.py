@@ -14,8 +14,8 @@ from supervisor.config.consul import url_fault
 from supervisor.config.formats import templates
 from supervisor.config.lease_checks import Surroundings, check_lease
 from supervisor.config.problems import SECTIONS, KeyPath, Report, hooks_of, items_of
+from supervisor.core.claim.record import TENURE_SUFFIX
 from supervisor.core.settings import HOOK_EVENTS, LOCK_SUFFIX, Hook, ItemSettings, Tls, Webhook
-from supervisor.core.tenure_record import TENURE_SUFFIX
 
 VALUE_BYTES_MAX = 64 * 1024  # hooks get the value in their environment, where the kernel allows 128 KiB
 SLOT_VALUE_BYTES_MAX = 4096  # each contender reads the values of all contenders at each change

@@ -7,7 +7,6 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     lease.py            the safety arithmetic: how long belief lasts after the newest contact
     times.py            the two times that no clock shows
     watchdog.py         the rule by which the machine's watchdog is fed
-    tenure_record.py    who may be acting, as a key beside that of the lock says
     requests.py         every request to Consul
     outcomes.py         every meaning of an answer
     events.py           everything that can happen
@@ -16,6 +15,7 @@ Time is an argument: seconds of CLOCK_BOOTTIME as a float.
     jitter.py           when regular requests are sent, so that a fleet drifts apart
     machines/           the state machines that a contender is made of
     lock/               the lock: one key, or a slot below a prefix
+    claim/              who may be acting, with a fence: a key beside that of the lock
     contender/          one item
     beside/             what the promise does not rest on; a first reading can skip it
     reload.py           the effect on each item when the file is read again

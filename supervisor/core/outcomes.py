@@ -8,9 +8,9 @@ from dataclasses import field
 from enum import Enum
 
 from supervisor.core.actions import Holder
+from supervisor.core.claim.record import TenureRecord
 from supervisor.core.frozen import dataclass
 from supervisor.core.requests import SlotRecord
-from supervisor.core.tenure_record import TenureRecord
 
 
 @dataclass(frozen=True, slots=True)

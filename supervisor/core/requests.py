@@ -6,9 +6,9 @@ The shell sends each request once, and answers it by exactly one ``Answered`` ev
 from enum import Enum
 from typing import ClassVar
 
+from supervisor.core.claim.record import TenureRecord
 from supervisor.core.frozen import dataclass
 from supervisor.core.settings import ServiceSettings, SessionSettings
-from supervisor.core.tenure_record import TenureRecord
 
 
 class Answerer(Enum):

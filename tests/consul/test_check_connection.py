@@ -27,9 +27,9 @@ from supervisor.commands.check.findings import (
     of_voters,
 )
 from supervisor.config.formats.tenure_record import encoded
+from supervisor.core.claim.record import TenureRecord
 from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView
 from supervisor.core.settings import ElectionSettings, SessionSettings
-from supervisor.core.tenure_record import TenureRecord
 from tests.consul.test_verify import Leaderless
 from tests.support.consul import Agent, free_ports
 from tests.support.guarded import EACH_WAY, Guarded, guarded_agent

@@ -13,12 +13,12 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.claim.record import UNREADABLE, State, TenureRecord
 from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
 from supervisor.core.lock.handover import hint_for
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import Place
-from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord
 from supervisor.core.times import NEVER
 from supervisor.core.watchdog import Device
 from tests.models.invariants import Monitor

@@ -19,14 +19,14 @@ import pytest
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
+from supervisor.core.claim import guard as guards
+from supervisor.core.claim.record import UNREADABLE
 from supervisor.core.contender.creation import contender_of
 from supervisor.core.contender.step import step
 from supervisor.core.frozen import replace
 from supervisor.core.lock import backoff, handover
 from supervisor.core.lock import base as rules
-from supervisor.core.machines import guard as guards
 from supervisor.core.settings import Wanted
-from supervisor.core.tenure_record import UNREADABLE
 from supervisor.core.times import NEVER
 from tests.models import words
 from tests.models.adversary import HERE, NOBODY, World, every_answer, may_happen, settles

@@ -21,18 +21,18 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core import tenure_record
 from supervisor.core.actions import EMPTY_RECORD
+from supervisor.core.claim import guard as guards
+from supervisor.core.claim import record as tenure_record
+from supervisor.core.claim.record import State, TenureRecord
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.state import Contender
 from supervisor.core.contender.step import step
 from supervisor.core.frozen import replace
 from supervisor.core.lock import backoff
-from supervisor.core.machines import guard as guards
 from supervisor.core.machines import session as sessions
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import ElectionSettings, Fence, Place
-from supervisor.core.tenure_record import State, TenureRecord
 from tests.models.search import BrokenPromise, Link, Moves, Used, Walked, one_more, print_table, search
 from tests.models.state_key import GRID_S, Key, Naming, part
 from tests.models.walks import UP, election, hook

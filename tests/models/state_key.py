@@ -18,11 +18,12 @@ from supervisor.core.actions import Record
 from supervisor.core.beside.candidate_check import Health
 from supervisor.core.beside.on_change import Change
 from supervisor.core.beside.service import LOOK_TTLS, TTL_INTERVALS, Service
+from supervisor.core.claim import guard as guards
+from supervisor.core.claim.guard import Guard
+from supervisor.core.claim.record import TenureRecord
 from supervisor.core.contender.state import Contender
 from supervisor.core.lock import election as keys
 from supervisor.core.lock import queue, semaphore, slots
-from supervisor.core.machines import guard as guards
-from supervisor.core.machines.guard import Guard
 from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.machines.sequence import Sequence
@@ -30,7 +31,6 @@ from supervisor.core.machines.session import Session
 from supervisor.core.machines.tenure import OUR_OWN_MAKING, Tenure
 from supervisor.core.outcomes import ContenderKey, KeyView, LockKey, SlotsView, TenureShown, Won
 from supervisor.core.settings import ItemSettings
-from supervisor.core.tenure_record import TenureRecord
 
 Key = tuple[Any, ...]
 

@@ -17,10 +17,10 @@ from supervisor.adapters.consul.fleet_requests import ReadHistory, ReadOrder, Wr
 from supervisor.adapters.consul.presence import RegisterPresence, TellPresence
 from supervisor.adapters.consul.responses import MalformedResponse, error_text, failed, unreadable, why
 from supervisor.core import requests as to
+from supervisor.core.claim.record import TENURE_SUFFIX
 from supervisor.core.frozen import dataclass
 from supervisor.core.outcomes import Denied, Dropped, Failed, Outcome
 from supervisor.core.settings import LOCK_SUFFIX
-from supervisor.core.tenure_record import TENURE_SUFFIX
 
 Operation = Literal["read", "renew", "write", "watch"]
 Encode = Callable[[Any], Call]

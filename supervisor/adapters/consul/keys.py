@@ -26,6 +26,7 @@ from supervisor.adapters.consul.responses import (
 from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS
 from supervisor.adapters.consul.shared.listing import GUARDED_FLAGS, LOCK_FLAGS, view_of
 from supervisor.config.formats import tenure_record
+from supervisor.core.claim.record import TENURE_SUFFIX, TenureRecord
 from supervisor.core.outcomes import (
     Denied,
     Done,
@@ -49,7 +50,6 @@ from supervisor.core.requests import (
     WatchKey,
     WatchTenure,
 )
-from supervisor.core.tenure_record import TENURE_SUFFIX, TenureRecord
 
 # Of ``kvsCheckIndexTxn`` in agent/consul/state/kvs.go, and of KVCheckNotExists in agent/consul/state/txn.go.
 CHANGED = ("failed index check", "failed to check index", '" exists')

@@ -27,10 +27,10 @@ from supervisor.adapters.transport import ExchangeFailed, FailureKind
 from supervisor.commands.check import findings
 from supervisor.commands.check.findings import AgentFacts, Finding, Level
 from supervisor.config import Config
+from supervisor.core.claim.record import TENURE_SUFFIX
 from supervisor.core.outcomes import Created, KeyView, Outcome
 from supervisor.core.requests import CreateSession, DestroySession, ReadKey, Request, WatchTenure
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.core.tenure_record import TENURE_SUFFIX
 
 CONNECT_S = 20.0  # Consul holds a request for 7 s while it has no leader, and an item takes a millisecond
 _COMMAND = ("", 0.0, CONNECT_S)  # the fields that only requests of the daemon need, and the timeout

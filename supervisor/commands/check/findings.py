@@ -21,6 +21,7 @@ from supervisor.commands.check.relied_on import (
 )
 from supervisor.config.formats import slot_record
 from supervisor.config.formats.durations import format_duration, parse_duration
+from supervisor.core.claim.record import SAME_TARGET
 from supervisor.core.lock.base import ANSWER_S_MAX
 from supervisor.core.outcomes import (
     Created,
@@ -33,7 +34,6 @@ from supervisor.core.outcomes import (
     TenureShown,
 )
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.core.tenure_record import SAME_TARGET
 
 _ON_EVERY = "in the configuration of every"
 OTHERS_EACH = 2  # connections of an item besides its watch: a read, and a renewal or a write

@@ -12,9 +12,9 @@ from typing import Any
 
 from supervisor.config.formats.durations import parse_duration
 from supervisor.config.formats.slot_record import SESSION
+from supervisor.core.claim.record import UNREADABLE, State, TenureRecord
 from supervisor.core.lease import LOCK_DELAY_MAX_S, PRUNE_DELAY_MAX_S
 from supervisor.core.settings import Place
-from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord
 
 # Without controls, and what turns the direction of a line or ends it; half of a surrogate pair has no bytes.
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]{0,255}")

@@ -8,6 +8,8 @@ when a contender is born. No function here sends a request or starts a hook.
 
 from supervisor.core.actions import Previous, Reason
 from supervisor.core.beside import candidate_check as healths
+from supervisor.core.claim.guard import Guard, GuardEnd
+from supervisor.core.claim.record import ABSENT
 from supervisor.core.contender.state import Contender
 from supervisor.core.events import StepDownAsked
 from supervisor.core.frozen import replace
@@ -15,12 +17,10 @@ from supervisor.core.lease import Lease, lease_of
 from supervisor.core.lock.base import Observation
 from supervisor.core.machines import session as sessions
 from supervisor.core.machines import tenure as tenures
-from supervisor.core.machines.guard import Guard, GuardEnd
 from supervisor.core.machines.session import Stage
 from supervisor.core.machines.tenure import OUR_OWN_MAKING, PLANNED, Phase, PhaseEnd, Tenure
 from supervisor.core.outcomes import KeyView, View
 from supervisor.core.settings import ItemSettings
-from supervisor.core.tenure_record import ABSENT
 from supervisor.core.times import LONG_AGO, NEVER
 
 REJOIN_DELAY_MAX_S = 300.0

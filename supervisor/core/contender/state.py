@@ -14,18 +14,18 @@ from supervisor.core.beside.maintenance import Maintenance
 from supervisor.core.beside.on_change import Change
 from supervisor.core.beside.service import Service
 from supervisor.core.beside.throttle import Throttle
+from supervisor.core.claim.guard import Guard
+from supervisor.core.claim.record import LEFT_BEHIND, SAME_TARGET, State, TenureRecord, in_whole_ms
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.jitter import align_to_series, align_to_tick, first_interval_s, next_interval_s
 from supervisor.core.lease import EXCLUSIVE_DELAY_S, RETRY_MIN_S, RETRY_SPREAD_S, TRIES_PER_TTL, Lease
 from supervisor.core.lock.base import IDLE_PAUSE_S, WATCH_S, Lock
 from supervisor.core.machines import session as sessions
-from supervisor.core.machines.guard import Guard
 from supervisor.core.machines.record import RecordKeeper, record_of
 from supervisor.core.machines.session import Session, Stage, Terms
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.requests import Acquire
 from supervisor.core.settings import NOWHERE, ItemSettings, Place, SessionSettings
-from supervisor.core.tenure_record import LEFT_BEHIND, SAME_TARGET, State, TenureRecord, in_whole_ms
 from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.core.watchdog import Device
 

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
 from supervisor.core.actions import Reason
+from supervisor.core.claim.record import TenureRecord
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Session, Terms
@@ -17,7 +18,6 @@ from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import Outcome, View
 from supervisor.core.requests import MarkTenure, Request, Rewrite, Watch, WatchTenure
 from supervisor.core.settings import ItemSettings
-from supervisor.core.tenure_record import TenureRecord
 from supervisor.core.times import LONG_AGO, NEVER
 
 WAIT_S = 25.0  # an abandoned query stays counted by the agent until its wait runs out

@@ -20,6 +20,7 @@ these times.
 from typing import Self
 
 from supervisor.core.actions import Reason
+from supervisor.core.claim.record import ABSENT, TenureRecord, merge
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import RETRY_SPREAD_S
 from supervisor.core.lock import backoff, handover
@@ -63,7 +64,6 @@ from supervisor.core.requests import (
     WatchTenure,
 )
 from supervisor.core.settings import ElectionSettings, ItemSettings
-from supervisor.core.tenure_record import ABSENT, TenureRecord, merge
 from supervisor.core.times import LONG_AGO, NEVER
 
 LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time until waiters see the lock free

@@ -5,7 +5,6 @@
     session.py   one Consul session: create, renew, acquire, release, destroy; forward only
     sequence.py  a list of hooks, one attempt at a time
     tenure.py    acquire -> on_acquire -> holding -> on_lose -> ended: the phases and their edges
-    guard.py     what a tenure waits for that has acquired over another's record
     phases.py    the work of each phase of a tenure: which hook begins, which phase follows
     record.py    the record of an item, and how a process that starts goes on with it
 

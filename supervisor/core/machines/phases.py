@@ -6,10 +6,10 @@ only while the contact is fresh and the tenure is on record; on_lose waits for n
 """
 
 from supervisor.core.actions import Action, Arm, HookContext, KillHook, Reason, StartRun, StopRun
+from supervisor.core.claim.guard import GuardEnd
 from supervisor.core.frozen import replace
 from supervisor.core.lease import Lease
 from supervisor.core.machines import tenure as tenures
-from supervisor.core.machines.guard import GuardEnd
 from supervisor.core.machines.sequence import Sequence
 from supervisor.core.machines.tenure import BELIEVING, Phase, PhaseEnd, Tenure
 from supervisor.core.settings import ItemSettings

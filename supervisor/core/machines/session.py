@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from supervisor.core.claim.record import TenureRecord, put_right
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.machine import next_state
@@ -45,7 +46,6 @@ from supervisor.core.requests import (
     WatchTenure,
 )
 from supervisor.core.settings import SessionSettings
-from supervisor.core.tenure_record import TenureRecord, put_right
 from supervisor.core.times import LONG_AGO, NEVER
 
 ATTEMPT_QUIET_S = 0.05  # usually Consul answers an attempt sooner

@@ -1,6 +1,6 @@
 """One tenure: from Consul's answer that our session holds the lock to the end of on_lose.
 
-``TRANSITIONS`` draws its phases. GUARDING waits behind the tenure record of another session (``guard.py``).
+``TRANSITIONS`` draws its phases. GUARDING waits behind the tenure record of another (``claim.guard``).
 ACQUIRING runs on_acquire and then starts the run child, which is the command of ``run``. STOPPING kills those
 of them that still run, or a fence. LOSING runs on_lose, and LAST_RESORT runs on_lose_failure; ``phases.py``
 decides when each of them begins. A tenure that is ADOPTING comes from the
@@ -19,10 +19,10 @@ from enum import StrEnum
 from typing import Any
 
 from supervisor.core.actions import Holder, Previous, Reason, StartRun
+from supervisor.core.claim.guard import Guard, GuardEnd
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import Lease
-from supervisor.core.machines.guard import Guard, GuardEnd
 from supervisor.core.machines.machine import next_state
 from supervisor.core.machines.sequence import Sequence
 from supervisor.core.times import LONG_AGO, NEVER

@@ -13,9 +13,9 @@ from supervisor.config import Config, ConsulSettings, ControlSettings, LogSettin
 from supervisor.config.formats import tenure_record
 from supervisor.config.formats.slot_record import InvalidRecord, body, decoded
 from supervisor.config.places import PATH_BYTES_MAX
+from supervisor.core.claim.record import TENURE_SUFFIX
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
-from supervisor.core.tenure_record import TENURE_SUFFIX
 from supervisor.errors import NotPossible
 from supervisor.rehearsal.devagent.agent import DevAgent
 from supervisor.rehearsal.drill import NODES

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from supervisor.config.formats.json_values import holder_name
 from supervisor.core.actions import Role
+from supervisor.core.claim.guard import Guard
+from supervisor.core.claim.record import UNREADABLE
 from supervisor.core.contender.state import Contender
 from supervisor.core.lock.slots import LOCK
-from supervisor.core.machines.guard import Guard
 from supervisor.core.outcomes import KeyView, SlotsView
 from supervisor.core.settings import NOWHERE
-from supervisor.core.tenure_record import UNREADABLE
 from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.reporting.telemetry.event_log import Event
 from supervisor.reporting.telemetry.facts import ALTERED

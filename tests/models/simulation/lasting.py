@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from supervisor.config.formats import tenure_record
 from supervisor.core.actions import Role
+from supervisor.core.claim.record import TENURE_SUFFIX
 from supervisor.core.settings import ElectionSettings, SemaphoreSettings
-from supervisor.core.tenure_record import TENURE_SUFFIX
 from supervisor.rehearsal.devagent.store import Store
 from tests.models.simulation.files import KEY
 from tests.models.simulation.holders import OfSlots

@@ -14,9 +14,9 @@ from supervisor.config import ConsulSettings
 from supervisor.config.formats import tenure_record
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.claim.record import TenureRecord
 from supervisor.core.requests import Request
 from supervisor.core.settings import ServiceSettings, SessionSettings
-from supervisor.core.tenure_record import TenureRecord
 
 ONE_HOP = "rpc error making call: "
 HOPS = (ONE_HOP, 2 * ONE_HOP, "apply failed: ", "raft apply failed: ")

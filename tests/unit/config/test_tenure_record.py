@@ -5,9 +5,9 @@ import json
 import pytest
 
 from supervisor.config.formats.tenure_record import decoded, encoded
+from supervisor.core.claim.record import UNREADABLE, State, TenureRecord
 from supervisor.core.frozen import replace
 from supervisor.core.settings import Place
-from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord
 
 PLACE = Place("machine uuid", "db1", "boot")
 RECORD = TenureRecord("5f0e-1", State.STOPPING, 12.5, 3.0, "bmc ü", "n1", PLACE, 7)

@@ -9,9 +9,9 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
+from supervisor.core.claim.record import UNREADABLE, State, TenureRecord, in_whole_ms
 from supervisor.core.frozen import replace
 from supervisor.core.settings import Fence, Place
-from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord, in_whole_ms
 from supervisor.core.times import NEVER
 from tests.unit.core import play as p
 

@@ -15,9 +15,9 @@ from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricF
 from supervisor.adapters.consul.endpoints import endpoint_of
 from supervisor.adapters.hooks.reasons import REASONS
 from supervisor.core.actions import Action, Role
+from supervisor.core.claim.guard import GuardEnd
 from supervisor.core.contender.state import Contender
 from supervisor.core.events import Answered, Event, Stalled
-from supervisor.core.machines.guard import GuardEnd
 from supervisor.core.outcomes import Outcome, Unknown
 from supervisor.core.requests import Request
 from supervisor.core.settings import HOOK_EVENTS, ItemSettings

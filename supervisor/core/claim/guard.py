@@ -8,10 +8,10 @@ that the machine is off. A record that vanishes ends nothing. docs/lease.md prov
 from enum import StrEnum
 
 from supervisor.core.actions import Previous
+from supervisor.core.claim.record import UNREADABLE, State, TenureRecord
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import margin_of
 from supervisor.core.settings import Fence, Place
-from supervisor.core.tenure_record import UNREADABLE, State, TenureRecord
 from supervisor.core.times import LONG_AGO, NEVER
 
 

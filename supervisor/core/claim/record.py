@@ -2,7 +2,7 @@
 
 A holder with ``fence`` writes it in the transaction that acquires, and takes it away in the one that
 releases. So whoever acquires the key and finds the record of another session knows that this holder did not
-end in order, and waits behind a guard (``core.machines.guard``).
+end in order, and waits behind a guard (``core.claim.guard``).
 """
 
 from enum import StrEnum
