@@ -76,24 +76,25 @@ how long rivals are kept out after a holder has vanished: the lock-delay of an e
 semaphore. What may not exist is None, such as the session that holds a key. A text for people, hooks or
 records is blank where there is nothing to say.
 
-*Three machines.* A contender has a session, a tenure while it holds, and a role.
+*Four machines.* A contender has a session, a claim, a tenure while it holds, and a role.
 
     session   serves one tenure. Its writes only go forward, because a late acquire must never be applied
               after the release. The destroy closes its life.
     tenure    lasts from Consul's word that our session holds to the end of the last on_lose. It decides
               which hook runs, and never sends a request to Consul.
-    role      appears in status and log. It follows from session and tenure, and decides nothing.
+    claim     stands for what the session owes to the tenure record, also once it is destroyed.
+    role      appears in status and log. It follows from the others, and decides nothing.
 
-The tables ``TRANSITIONS`` name the cause of every edge of the first two, and ``become`` follows them.
-``Contender.role`` derives the third.
+The tables ``TRANSITIONS`` name the cause of every edge of the first three, and ``become`` follows them.
+``Contender.role`` derives the last.
 
-*The lanes.* A lane sends one exchange at a time. Each contender has five lanes: ``watch`` (a blocking query
-that returns changes), ``read`` (a consistent read), ``details`` (a read of one session or one key), ``renew``
-and ``write``. With ``candidate_check: {maintenance: true}`` it has one more, which reads Consul's maintenance
-mode, and with ``service`` one that keeps an instance of that service. Beside the lanes, hooks run in two
-sequences, that of the tenure and that of on_change, and candidate_check runs one attempt at a time. Lanes do
-not wait for each other. A lane whose exchange began before the present state marks the answer as stale: a
-stale answer can confirm what is known, and never contradict it.
+*The lanes.* A lane sends one exchange at a time. Each contender has six lanes: ``watch`` (a blocking query
+that returns changes), ``read`` (a consistent read), ``details`` (a read of the holder's session or of one
+key), ``renew``, ``write``, and that of its claim. With ``candidate_check: {maintenance: true}`` it has one
+more, which reads Consul's maintenance mode, and with ``service`` one that keeps an instance of that service.
+Beside the lanes, hooks run in two sequences, that of the tenure and that of on_change, and candidate_check
+runs one attempt at a time. Lanes do not wait for each other. A lane whose exchange began before the present
+state marks the answer as stale: a stale answer can confirm what is known, and never contradict it.
 
 *What expires first.* A holder counts from ``contact``, the send time of the newest request whose consistent
 answer showed it as holder: a read, a watch, or the write that won. Belief ends at ``contact + room``. Then
@@ -102,6 +103,15 @@ at most. A margin follows, and only then comes ``contact + lock_delay``, before 
 The sum needs neither Consul nor the network at its end, and the TTL has no part in it, because Consul may
 keep a session for longer than the TTL. A semaphore has no lock-delay in Consul, so there the contenders
 themselves wait for the prune delay.
+
+*What ends a belief.* Each is a call of ``Tenure.lose``, and there is no other:
+
+    step.py         LEASE_EXPIRED: no contact came in time
+    reducer.py      what a read or a watch shows (the reason of the verdict), UNHEALTHY, MAINTENANCE, and
+                    ACQUIRE_FAILED, three times: no record, no watchdog, no right to write a tenure record
+    lifecycle.py    SESSION_ALTERED, STEP_DOWN, and the reason of a stop or of a reload
+    phases.py       ACQUIRE_FAILED: on_acquire has failed
+    tenure.py       RUN_EXITED: the run child has ended
 
 *Silence is never news.* A request without an answer may have been applied or not. So a contender treats
 silence neither as a loss nor as a win. A holder goes on until its belief ends. A waiter whose acquire has no
@@ -124,6 +134,7 @@ on record before on_lose while the lease leaves time for that; otherwise on_lose
     whether it can hold, and wants to       contender/state.py: is_fit, may_come_to_hold
     the effect of an answer on a tenure     lock/ returns a verdict, and contender/reducer.py applies it
     how a tenure begins, ends, is released  contender/lifecycle.py
+    who may be acting, and be shot          claim/
     what begins first                       contender/scheduler.py
     the facts that must survive a crash     machines/record.py
     what a reload does to each item         reload.py

@@ -77,7 +77,7 @@ class Holder:
 class Previous:
     """The facts about the tenure before that its record showed to a node that acquired after it."""
 
-    end: str  # how it ended: see ``machines.guard.GuardEnd``
+    end: str  # how it ended: see ``claim.guard.GuardEnd``
     target: str = ""
     node: str = ""
     host: str = ""

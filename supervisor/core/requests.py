@@ -159,7 +159,6 @@ class WatchTenure(Request):
     key: str
     index: int = 0  # 0: it is answered at once
     wait_s: float = 0.0
-    of_session: bool = False  # asked before a first try or at the end, so that it equals no other look
     consistent: ClassVar[bool] = True
     lag_s: ClassVar[float] = 0.0
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pytest
 
+from supervisor.core.claim import claim as claims
 from supervisor.core.contender import scheduler
 from supervisor.core.contender.state import ROLE_OF_PHASE, ROLES_WITHOUT_TENURE
 from supervisor.core.machines import session as sessions
@@ -39,6 +40,11 @@ def test_the_table_of_the_tenure_is_the_codes() -> None:
 def test_the_table_of_the_session_is_the_codes() -> None:
     shown = [(stage, after) for stage, _, after in rows(ARCHITECTURE, "stage")]
     assert shown == [(stage.name, edges(sessions.TRANSITIONS, stage)) for stage in sessions.TRANSITIONS]
+
+
+def test_the_table_of_the_claim_is_the_codes() -> None:
+    shown = [(standing, after) for standing, _, after in rows(ARCHITECTURE, "standing")]
+    assert shown == [(standing.name, edges(claims.TRANSITIONS, standing)) for standing in claims.TRANSITIONS]
 
 
 def test_the_roles_without_a_tenure_are_the_codes_in_their_order() -> None:

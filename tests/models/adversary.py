@@ -42,6 +42,8 @@ RECORDS = (
     replace(OTHER, target="here", place=replace(HERE, boot="1")),
 )
 
+FENCED_KEY = "fenced"  # its other contenders have a fence
+
 NOBODY: frozenset[type] = frozenset()
 FAULT = a.Fault("down", "no such program /down", "install it")
 
@@ -211,7 +213,7 @@ def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
         case r.ReadSession():
             return o.SessionInfo(2.0)
         case r.WatchTenure(index=index):
-            return None if index else o.TenureShown(7, 7, world.contender.lock.tenure_record)
+            return None if index else o.TenureShown(7, 7, world.contender.claim.record)
         case r.ReadMaintenance():
             return o.InMaintenance()
         case r.ReadService():
@@ -275,7 +277,7 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
             yield from (o.Done(), o.Instance.UNKNOWN, o.Denied(""))
         case r.ReadKey() | r.WatchKey():
             yield from (FREE, RIVAL, o.Denied(""))
-            if world.contender.settings.fence is not None:
+            if world.contender.settings.fence is not None or request.key == FENCED_KEY:
                 yield GUARDED
             if isinstance(request, r.WatchKey):
                 yield FELL

@@ -773,7 +773,10 @@ class _BehindTheGuard:
             or consul.session != context.session
         ):
             return
-        if not session.owes and consul.delay_of(session.id) == contender.settings.session.lock_delay_s:
+        if (
+            not contender.claim.owes
+            and consul.delay_of(session.id) == contender.settings.session.lock_delay_s
+        ):
             return  # it acquired by a file without fence, so Consul itself keeps rivals out for as long
         assert consul.guarded and consul.record is not None, "it acts without a tenure record"
         assert consul.record.session == context.session, "it acts behind another's tenure record"
@@ -895,11 +898,11 @@ class _BehindTheGuard:
         known |= {world.consul.record.session} if world.consul.record else set()
         for other in world.nodes:
             lock = None if other.contender is None else other.contender.lock
-            tenure = None if other.contender is None else other.contender.tenure
-            known |= {lock.tenure_record.session} if lock is not None and lock.tenure_record else set()
+            claim = None if other.contender is None else other.contender.claim
+            known |= {claim.record.session} if claim is not None and claim.record else set()
             known |= {getattr(lock, "holder", ""), getattr(lock and lock.view, "session", "")}
-            if tenure is not None and tenure.guard is not None and tenure.guard.record is not None:
-                known.add(tenure.guard.record.session)
+            if claim is not None and claim.guard is not None and claim.guard.record is not None:
+                known.add(claim.guard.record.session)
         return next(name for name in (f"{node.name}{count}" for count in range(20)) if name not in known)
 
     # --- is there always a way on? -----------------------------------------------------------------

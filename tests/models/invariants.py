@@ -200,7 +200,7 @@ def _news(monitor: Monitor, before: Contender, request: r.Request, outcome: out.
     if early and isinstance(request, r.WatchKey):
         return monitor  # from the tenure's index on, the next answer shows as much
     match request, outcome:
-        case r.Rewrite(), out.Done() if before.tenure is not None and before.tenure.awaits_claim:
+        case r.Rewrite(), out.Done() if before.awaits_record:
             return replace(monitor, contact_at=max(monitor.contact_at, request.at))
         case r.Acquire(), out.Won() if before.tenure is None:
             return _contact(monitor, before, request.at, outcome)
@@ -294,7 +294,7 @@ def _hook_begun(monitor: Monitor, after: Contender, start: a.StartHook, now: flo
         _assert_may_begin(monitor, after, now)
         return replace(monitor, hook=running, owed=True)
     if context.event == "fence":
-        guard = None if after.tenure is None else after.tenure.guard
+        guard = after.claim.guard
         assert guard is not None and guard.end is None and not monitor.owed, "a fence without a guard"
         return replace(monitor, hook=running)
     assert monitor.owed, "on_lose without an on_acquire that began"
@@ -361,7 +361,7 @@ def _asked(monitor: Monitor, after: Contender, request: r.Request, now: float) -
         is_news = request.value != after.session.last_value or after.session.rewrite_at <= now
         repairs = after.tenure.overwritten and after.tenure.repair_at <= now
         guards = after.tenure.phase is Phase.GUARDING
-        for_record = guards or after.lock.lacks_tenure_record(request.session, after.claim)
+        for_record = guards or after.claim.lacks(after.lock.view, request.session, after.our_record)
         assert is_news or repairs or for_record, "a value is written again without need, or too soon"
     name = type(request).__name__
     if after.final_attempt and after.tenure is None and (rank or isinstance(request, r.CreateSession)):
@@ -543,15 +543,13 @@ def _matches(monitor: Monitor, after: Contender) -> None:
     if after.role is a.Role.STOPPED:
         return  # the election awaits no answer any more
     lock = after.lock
-    lanes = (lock.watch, lock.read, lock.details, session.write, session.renew, after.maintenance.read)
-    for request in (lane.pending for lane in lanes):
+    lanes = (lock.watch, lock.read, lock.details, after.claim.lane, session.write, session.renew)
+    for request in (lane.pending for lane in (*lanes, after.maintenance.read)):
         assert request is None or request in monitor.pending, f"waits for an answer to {request}"
     # A look at the tenure record may go beside a watch on it that is given up, because that may hang.
     blocks = [isinstance(request, r.WatchTenure) and request.index > 0 for request in monitor.pending]
     named = [(type(request), getattr(request, "session", "")) for request in monitor.pending]
     kinds = [(*kind, blocking) for kind, blocking in zip(named, blocks, strict=True)]
-    if isinstance(session.write.pending, r.WatchTenure) and isinstance(lock.details.pending, r.WatchTenure):
-        kinds.remove((r.WatchTenure, "", False))  # the session looks before its first try, and as it ends
     assert len(kinds) == len(set(kinds)), f"two exchanges of one kind at once: {kinds}"
     hook = monitor.hook.started if monitor.hook is not None else None
     run = monitor.run.started if monitor.run is not None else None

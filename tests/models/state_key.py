@@ -19,6 +19,7 @@ from supervisor.core.beside.candidate_check import Health
 from supervisor.core.beside.on_change import Change
 from supervisor.core.beside.service import LOOK_TTLS, TTL_INTERVALS, Service
 from supervisor.core.claim import guard as guards
+from supervisor.core.claim.claim import Claim
 from supervisor.core.claim.guard import Guard
 from supervisor.core.claim.record import TenureRecord
 from supervisor.core.contender.state import Contender
@@ -215,7 +216,8 @@ def _index(value: int, owner: Any, naming: Naming) -> None:
 
 _ALIKE: dict[How, dict[type, str]] = {
     _left_out: {
-        Contender: "place lease spread altered",
+        Contender: "lease spread altered",
+        Claim: "here",
         TenureRecord: "token",
         Guard: "here",
         keys.ElectionLock: "holder_seen_at",
@@ -236,14 +238,14 @@ _ALIKE: dict[How, dict[type, str]] = {
     _due: {
         Contender: "retry_settings_at rejoin_at rests_until paused_until stays_until",
         keys.ElectionLock: "paused_until",
-        Session: "look_at",
         Lane: "due_at",
         Tenure: "reason_deadline",
         RecordKeeper: "due_at",
         Health: "due_at",
     },
     _session: {
-        keys.ElectionLock: "watches_record_of holder",
+        keys.ElectionLock: "holder",
+        Claim: "watches owed",
         TenureRecord: "session",
         semaphore.SemaphoreLock: "our_session",
         slots.Missing: "name",
@@ -263,7 +265,8 @@ _ALIKE: dict[How, dict[type, str]] = {
     _index: {semaphore.SemaphoreLock: "index", LockKey: "modify_index", ContenderKey: "create_index"},
     _told: {Change: "notified newest"},
     _known: {
-        keys.ElectionLock: "index hold_index record_index mark_index",
+        keys.ElectionLock: "index hold_index",
+        Claim: "index record_index",
         KeyView: "create_index modify_index lock_index",
         TenureShown: "index modify_index",
         Won: "create_index modify_index lock_index",
@@ -273,8 +276,8 @@ _ALIKE: dict[How, dict[type, str]] = {
 _HOW: dict[tuple[type, str], How] = {
     (Tenure, "taken_at"): _taken_at,
     (Tenure, "contact"): _contact,
-    (Session, "to_mark"): lambda to, _, naming: to and (part(to[0], naming), naming.index(to[1])),
     (Session, "ending_since"): _ending_since,
+    (Claim, "settle_by"): lambda at, _, naming: naming.due(at) if naming.departing else 0.0,
     (keys.ElectionLock, "holder_session"): lambda of, _, naming: (
         of and (naming.session(of.session), of.lock_delay_s)
     ),

@@ -12,6 +12,7 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD, Role
+from supervisor.core.claim.claim import Standing
 from supervisor.core.lease import lose_terms, margin_of
 from supervisor.core.machines.session import Stage
 from supervisor.core.machines.tenure import Phase
@@ -26,6 +27,7 @@ from supervisor.core.settings import (
     SessionSettings,
     Watchdog,
 )
+from tests.models.adversary import FENCED_KEY
 
 ROOM_S = 3.0
 
@@ -221,11 +223,15 @@ WALKS = (
     walk("fence, guard and reads", r.WatchTenure, r.WatchKey, r.ReadKey, fence=FENCE, steps_max=6,
          shows=((Phase.GUARDING, Phase.STOPPING),)),
     walk("fence, guard and reads alone", r.WatchTenure, r.ReadKey, fence=FENCE),
+    walk("no fence, over a record", r.WatchKey, r.WatchTenure, r.Acquire, key=FENCED_KEY, steps_max=8,
+         shows=((Standing.UNSEEN, Standing.OWING),)),
     walk("fence, losing", r.ReadKey, r.MarkTenure, a.StartHook, **HOOKS, fence=FENCE),
     walk("fence, settling", r.Acquire, r.DestroySession, r.MarkTenure, r.WatchTenure, fence=FENCE,
-         shows=((Stage.DESTROYING, Stage.SETTLING), (Stage.SETTLING, Stage.ABSENT))),
+         shows=((Standing.UNSEEN, Standing.CLEAR), (Standing.CLEAR, Standing.OWING),
+                (Standing.OWING, Standing.SETTLING), (Standing.SETTLING, Standing.CLEAR),
+                (Standing.OWING, Standing.CLEAR), (Standing.CLEAR, Standing.UNSEEN))),
     walk("fence, after a crash", r.ReadKey, r.WatchTenure, a.StartHook, **HOOKS, fence=FENCE, steps_max=12,
-         record=left(a.Point.HOLDING, owes=True)),
+         record=left(a.Point.HOLDING, owes=True), shows=((Standing.SETTLING, Standing.OWING),)),
     walk("fence, hooks after a crash", r.ReadKey, a.StartHook, **HOOKS, fence=FENCE,
          record=left(a.Point.HOLDING, owes=True)),
     walk("a process that outlives KILL", e.SurvivorsChanged, a.StartHook, e.RecoverAsked, **HOOKS, run=RUN,

@@ -56,6 +56,8 @@ def short(value: object) -> str:
         case r.Rewrite(claim=claim):
             ended = " without record" if value.ends_record else ""
             return f"{name} {session}{ended if claim is None else ' with record'}"
+        case r.WatchTenure(index=index):
+            return f"{name}({index})"
         case (
             r.WatchKey(index=index, consistent=consistent) | r.WatchSlots(index=index, consistent=consistent)
         ):

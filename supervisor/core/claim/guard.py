@@ -7,11 +7,14 @@ that the machine is off. A record that vanishes ends nothing. docs/lease.md prov
 
 from enum import StrEnum
 
-from supervisor.core.actions import Previous
+from supervisor.core.actions import Action, KillHook, Previous
 from supervisor.core.claim.record import UNREADABLE, State, TenureRecord
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.lease import margin_of
-from supervisor.core.settings import Fence, Place
+from supervisor.core.lease import Lease, margin_of
+from supervisor.core.machines import phases
+from supervisor.core.machines.sequence import Sequence
+from supervisor.core.machines.tenure import Tenure
+from supervisor.core.settings import Fence, ItemSettings, Place
 from supervisor.core.times import LONG_AGO, NEVER
 
 
@@ -91,6 +94,37 @@ class Guard:
         """
         return self.end is None and self.seen_at < self.shot_due_at < NEVER
 
+    def advance(self, tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> "Guarded":
+        """Run the fence while the guard lasts; once it is over, kill a fence that still runs.
+
+        The scheduler then writes the tenure record, whose answer ends this phase.
+        """
+        fence, end = settings.fence, self.end
+        hooks = () if fence is None else (fence.hook,)
+        sequence = tenure.hooks.settle(hooks, now)
+        if end is None and hooks and sequence.finished(hooks) and not sequence.failed:
+            if self.record is not None and self.shot == self.record.target:
+                end = GuardEnd.FENCED
+            else:
+                sequence = Sequence()  # another machine was shot than the record names now
+        if end is None and now >= self.waits_until(fence):
+            end = GuardEnd.WAITED
+        if sequence.failed:
+            sequence = Sequence()  # as long as the guard lasts
+        tenure, shoots = replace(tenure, hooks=sequence), now >= self.shoots_at(fence)
+        guard = replace(self, end=end, shoots=shoots)
+        if end is not None:
+            if sequence.running is None or tenure.killing:
+                return guard, tenure, ()
+            return guard, replace(tenure, killing=True), (KillHook(sequence.running),)
+        may_shoot = shoots and self.record is not None and not sequence.finished(hooks)
+        may_shoot = may_shoot and sequence.due(now) and phases.news_is_fresh(tenure, lease, now)
+        guard = replace(guard, shot_due_at=min(self.shot_due_at, now) if may_shoot else NEVER)
+        if not may_shoot or guard.awaits_look or guard.record is None:
+            return guard, tenure, ()
+        guard = replace(guard, shot=guard.record.target, shot_due_at=NEVER)
+        return guard, *phases.start_fence(tenure, settings, lease, guard.previous)
+
     @property
     def waits_for(self) -> str:
         """Whom the guard waits for, in words."""
@@ -108,3 +142,6 @@ class Guard:
         if self.end is not None:
             return NEVER
         return min(self.waits_until(fence), NEVER if self.shoots else self.shoots_at(fence))
+
+
+Guarded = tuple[Guard, Tenure, tuple[Action, ...]]

@@ -10,6 +10,7 @@ from supervisor.core.actions import EMPTY_RECORD, Point, Record, Role
 from supervisor.core.beside import candidate_check as healths
 from supervisor.core.beside.maintenance import new_maintenance
 from supervisor.core.beside.on_change import Change
+from supervisor.core.claim.claim import Claim, Standing
 from supervisor.core.contender.lifecycle import want_session, want_session_anew
 from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
@@ -62,11 +63,12 @@ def new_contender(
         paused_until=records.paused_until(record),
         stays_until=LONG_AGO if record.stays_until is None else record.stays_until or NEVER,
         record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
-        place=place,
+        claim=Claim(place, _standing_of(record)),
     )
     if tenure is not None:
+        claim = contender.claim.followed(tenure.session, now) if record.owes else contender.claim
         lock = contender.lock.restored_from(tenure).read_by(now)
-        return replace(contender, lock=lock.followed(tenure.session, now) if record.owes else lock)
+        return replace(contender, lock=lock, claim=claim)
     return want_session(contender, LONG_AGO)
 
 
@@ -104,6 +106,13 @@ INHERITED = ("paused_until", "stays_until", "rejoin_at", "rests_until")
 def inherit(heir: Contender, **of: Any) -> Contender:
     """Return the heir, which has not begun, with these INHERITED fields of its predecessor."""
     return want_session_anew(replace(heir, **of))
+
+
+def _standing_of(record: Record) -> Standing:
+    """Return how the session on record stands to the tenure record of its key."""
+    if record.step is Point.NONE or record.foreign:
+        return Standing.UNSEEN
+    return Standing.OWING if record.owes else Standing.CLEAR
 
 
 def _lock_of(settings: ItemSettings, spread: float) -> Lock:

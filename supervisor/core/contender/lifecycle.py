@@ -8,7 +8,7 @@ when a contender is born. No function here sends a request or starts a hook.
 
 from supervisor.core.actions import Previous, Reason
 from supervisor.core.beside import candidate_check as healths
-from supervisor.core.claim.guard import Guard, GuardEnd
+from supervisor.core.claim.guard import GuardEnd
 from supervisor.core.claim.record import ABSENT
 from supervisor.core.contender.state import Contender
 from supervisor.core.events import StepDownAsked
@@ -36,6 +36,8 @@ def want_session(contender: Contender, at: float) -> Contender:
 
     The next step cancels the plan of a node that must not come to hold.
     """
+    if contender.claim.settles:
+        return contender
     wanted_at = max(at, contender.rejoin_at, contender.rests_until)
     return replace(contender, session=contender.session.plan_create(wanted_at))
 
@@ -55,19 +57,16 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     hold = view.find_hold(contender.session.id)
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
     assert contender.may_come_to_hold, "a node that must not hold has given its session up"
-    ours, fence = contender.lock.tenure_record_names(contender.session.id), contender.settings.fence
-    guard = None
-    # The answer to an acquire over a record may be lost, and a PUT take the flags away before the next read.
-    if isinstance(view, KeyView) and not ours and (view.has_record_flags or contender.session.over_record):
-        claim = contender.claim
-        guard = Guard(now, contender.place, claim.target if claim else None, contender.lock.opens_at)
+    fence, ours, session = contender.settings.fence, contender.our_record, contender.session.id
+    target, opens_at = ours.target if ours else None, contender.lock.opens_at
+    claim = contender.claim.begun(view, session, opens_at, target, now)
     before = contender.lock.view
     ended = GuardEnd.RELEASED if isinstance(before, KeyView) and before.present else GuardEnd.NONE
     tenure = Tenure(
-        phase=Phase.ACQUIRING if guard is None else Phase.GUARDING,
-        guard=guard,
+        phase=Phase.ACQUIRING if claim.guard is None else Phase.GUARDING,
+        guarded=claim.guard is not None,
         previous=None if fence is None else Previous(ended),
-        session=contender.session.id,
+        session=session,
         token=hold.token,
         create_index=hold.create_index,
         lock_index=hold.lock_index,
@@ -77,11 +76,9 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
         previous_leader=contender.change.last_leader,
     )
     observation = Observation(view, contact, now, consistent=True, is_stale=False)
-    contender = observe(replace(contender, tenure=tenure), observation, now)
+    contender = observe(replace(contender, tenure=tenure, claim=claim), observation, now)
     renew = contender.session.renew.schedule_by(contender.renew_after(now, first=True))
     lock = contender.lock.acquired(hold.token, contender.read_after(contact, first=True))
-    if not ours:
-        lock = replace(lock, tenure_record=None)  # of an earlier tenure
     return replace(contender, session=replace(contender.session, renew=renew), lock=lock)
 
 
@@ -90,9 +87,12 @@ def observe(contender: Contender, observation: Observation, now: float) -> Conte
     tenure, contends = contender.tenure, contender.settings.contend
     our_session = contender.session.id if contends else None
     lock = contender.lock.with_observation(observation, our_session, now)
-    lock = lock if tenure is None else lock.following(tenure.session, now)
+    claim = contender.claim.observe(contender.lock.view, observation.view, our_session, now)
+    if tenure is not None:
+        fenced = contender.settings.fence is not None
+        claim = claim.following(observation.view, tenure.session, now, fenced=fenced)
     change = contender.change.observe(observation.view) if lock.is_complete else contender.change
-    contender = replace(contender, lock=lock, change=change)
+    contender = replace(contender, lock=lock, claim=claim, change=change)
     if contender.settings.kind == "election" or not contends:
         return contender  # Consul itself guards its key, and there is one holder
     tenure = tenure and replace(tenure, holders=observation.view.holders)
@@ -114,29 +114,37 @@ def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
 
 def observe_record(contender: Contender, sent_at: float, now: float) -> Contender:
     """Take in the tenure record as an answer to a request of ``sent_at`` shows it: a guard may end by it."""
-    tenure, guard, record = contender.tenure, contender.guard, contender.lock.tenure_record
+    tenure, guard, record = contender.tenure, contender.guard, contender.claim.record
     if tenure is None or guard is None or record is None:
         return contender
     guard = guard.observe(None if record == ABSENT else record, tenure.session, sent_at, now)
-    tenure = replace(tenure, guard=guard)
+    contender = replace(contender, claim=replace(contender.claim, guard=guard))
     if guard.end is GuardEnd.NONE and tenure.hooks.running is None:
-        tenure = tenure.guard_ended(tenure.contact)
-    return replace(contender, tenure=tenure)
+        return guard_ended(contender, tenure.contact)
+    return contender
+
+
+def guard_ended(contender: Contender, contact: float) -> Contender:
+    """Let on_acquire begin, because Consul has shown our session and our tenure record at this time."""
+    tenure, guard = contender.tenure, contender.guard
+    assert tenure is not None and guard is not None and guard.end is not None, "the guard lasts"
+    previous = None if guard.end is GuardEnd.NONE else guard.previous
+    return replace(contender, tenure=tenure.guard_ended(contact, previous))
 
 
 def confirm_off(contender: Contender) -> Contender:
     """End the guard by the operator's word that the machine of the former holder is off."""
-    tenure, guard = contender.tenure, contender.guard
-    if tenure is None or guard is None or guard.end is not None:
+    guard = contender.guard
+    if guard is None or guard.end is not None:
         return contender
-    return replace(contender, tenure=replace(tenure, guard=replace(guard, end=GuardEnd.CONFIRMED)))
+    return replace(contender, claim=replace(contender.claim, guard=replace(guard, end=GuardEnd.CONFIRMED)))
 
 
 def recover(contender: Contender) -> Contender:
     """End a stuck tenure, or a tenure record of this machine: an operator says that nothing acts."""
     tenure, stray = contender.tenure, contender.stray
     if stray is not None:
-        return replace(contender, disowned=stray.session)
+        return replace(contender, claim=replace(contender.claim, disowned=stray.session))
     return replace(contender, tenure=tenure and tenures.recover(tenure))
 
 
@@ -183,7 +191,7 @@ def release_once_recorded(contender: Contender, tenure: Tenure, now: float) -> C
     """
     if tenure.survivors and contender.has_lock and tenure.reason in PLANNED:
         return replace(contender, tenure=tenures.become(tenure, PhaseEnd.OUTLIVED))
-    has_record = contender.session.owes or contender.lock.tenure_record_names(tenure.session)
+    has_record = contender.claim.owes or contender.claim.names(tenure.session)
     if not has_record and contender.settings.fence is None and contender.settings.watchdog is None:
         contender = replace(contender, tenure=replace(tenure, survivors=""))
     elif tenure.survivors:
@@ -213,6 +221,7 @@ def _end_tenure(contender: Contender, tenure: Tenure, now: float) -> Contender:
         tenure=None,
         allowed=False,
         lock=contender.lock.given_up(failed=tenure.reason in OUR_OWN_MAKING),
+        claim=contender.claim.given_up(),
         own_losses=own_losses,
         rejoin_at=rejoin_at,
         rests_until=rests_until,

@@ -12,6 +12,7 @@ from supervisor.core.contender.lifecycle import (
     confirm_off,
     depart,
     end_session,
+    guard_ended,
     observe,
     observe_record,
     recover,
@@ -70,11 +71,9 @@ from supervisor.core.requests import (
     CreateSession,
     DestroySession,
     MarkTenure,
-    Release,
     Request,
     Rewrite,
     ServiceRequest,
-    WatchTenure,
 )
 from supervisor.core.times import LONG_AGO
 
@@ -181,7 +180,7 @@ def _watchdog_tried(contender: Contender, event: WatchdogTried, now: float) -> C
 def _stalled(contender: Contender, now: float) -> Contender:
     tenure = contender.tenure and contender.tenure.wait_for_new_contact(now)
     lock, session = contender.lock.stalled(now), contender.session.verify_soon(now)
-    return replace(contender, tenure=tenure, lock=lock, session=session)
+    return replace(contender, tenure=tenure, lock=lock, claim=contender.claim.stalled(), session=session)
 
 
 # --- answers -------------------------------------------------------------------------------------
@@ -196,7 +195,7 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
         return replace(contender, service=contender.service.answered(request, outcome, now))
     throttle, session = contender.throttle, contender.session
     is_of_session = request in (session.write.pending, session.renew.pending)
-    is_of_lock = contender.lock.has_asked(request)
+    is_of_lock = contender.lock.has_asked(request) or request == contender.claim.lane.pending
     if not (is_of_session or is_of_lock or request == contender.maintenance.read.pending):
         return contender
     throttle = throttle.count(request, outcome, now, holds=contender.tenure is not None)
@@ -214,6 +213,8 @@ def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now
     session = contender.session
     if contender.lock.has_asked(request):
         return _lock_answered(contender, request, outcome, now)
+    if request == contender.claim.lane.pending:
+        return _claim_answered(contender, request, outcome, now)
     if request == contender.maintenance.read.pending:
         return _maintenance_answered(contender, outcome, now)
     if request == session.renew.pending:
@@ -224,14 +225,9 @@ def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now
             ineligible = isinstance(outcome, Ineligible) or (contender.ineligible and not session.id)
             return replace(contender, session=session, ineligible=ineligible)
         case DestroySession():
-            return replace(contender, session=sessions.written(session, contender.terms, outcome, now))
+            return _destroyed(contender, outcome, now)
         case Rewrite():
             return _rewritten(contender, request, outcome, now)
-        case MarkTenure() | WatchTenure():
-            lock = contender.lock.looked(request, outcome)
-            holder = lock.view.session if isinstance(lock.view, KeyView) else None
-            looked = sessions.looked(session, contender.terms, outcome, holder, now)
-            return replace(contender, session=looked, lock=lock)
         case _ if session.stage is Stage.RELEASING:
             return _release_answered(contender, outcome, now)
         case _:
@@ -239,12 +235,9 @@ def _lane_answered(contender: Contender, request: Request, outcome: Outcome, now
 
 
 def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
-    is_read, is_stale = request == contender.lock.read.pending, contender.lock.details.stale
+    is_read = request == contender.lock.read.pending
     lock, observation = contender.lock.answered(contender.terms, request, outcome, now)
     contender = replace(contender, lock=lock)
-    if isinstance(request, WatchTenure):  # no answer is no look, and a fence waits for one
-        seen = isinstance(outcome, TenureShown) and not is_stale
-        return observe_record(contender, request.at, now) if seen else contender
     if contender.session.awaits_observation and is_read:
         return _release_informed(contender, observation, now)
     if observation is not None:
@@ -252,6 +245,36 @@ def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now
     if not is_read or not contender.has_lock:
         return contender
     return replace(contender, lock=contender.lock.read_by(contender.read_after(request.at)))
+
+
+def _claim_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
+    """Take in the tenure record. No answer is no look, and a fence or a first try waits for one."""
+    is_look, awaited = (
+        isinstance(outcome, TenureShown) and not contender.claim.lane.stale,
+        contender.awaits_look,
+    )
+    claim = contender.claim.answered(
+        contender.terms, request, outcome, contender.lock.view, now, awaited=awaited
+    )
+    contender = replace(contender, claim=claim)
+    if is_look:
+        contender = observe_record(contender, request.at, now)
+    may_not = isinstance(request, MarkTenure) and isinstance(outcome, Denied)
+    is_right = may_not or ((is_look or outcome == Done()) and contender.correction is None)
+    left = contender.claim.owed
+    claim = contender.claim.concluded(outcome, is_right=is_right, is_last=contender.final_attempt)
+    if left and claim.owes and not claim.owed:
+        contender = replace(contender, session=contender.session.abandoned(left))
+    return replace(contender, claim=claim)
+
+
+def _destroyed(contender: Contender, outcome: Outcome, now: float) -> Contender:
+    """Go on to settle the claim, once no late write can name the session any more."""
+    before, session = contender.session, sessions.written(contender.session, contender.terms, outcome, now)
+    claim = contender.claim
+    if session.stage is Stage.ABSENT and session.abandoned_id is None:
+        claim = claim.destroyed(before.id, before.may_be_abandoned_at(contender.terms), now)
+    return replace(contender, session=session, claim=claim)
 
 
 def _maintenance_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
@@ -303,7 +326,7 @@ def _try_answered(contender: Contender, request: Request, outcome: Outcome, now:
     session, terms = contender.session, contender.terms
     may_begin = contender.tenure is None and session.stage is Stage.LIVE and not session.ending
     contender = replace(contender, session=sessions.written(session, terms, outcome, now))
-    contender = replace(contender, lock=contender.lock.won(request, outcome))
+    contender = replace(contender, claim=contender.claim.tried(request, outcome))
     view = contender.lock.view_after_attempt(request, outcome)
     if isinstance(outcome, SessionGone) and may_begin:
         return session_died(contender, now)
@@ -325,27 +348,25 @@ def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: fl
     retry_s = REWRITE_DELAYED_S if isinstance(outcome, LockDelayed) else contender.patient_retry_s
     session = contender.session.rewritten(request, outcome, now, retry_s)
     session = sessions.written(session, contender.terms, outcome, now)
-    lock, tenure = contender.lock, contender.tenure
+    lock, claim, tenure = contender.lock, contender.claim, contender.tenure
     if isinstance(outcome, LostRace | SessionGone):
         lock = lock.read_by(now)
     if isinstance(outcome, Done):
-        lock = lock.rewritten(request)
-    if isinstance(outcome, Done) and tenure is not None and tenure.awaits_claim:
-        tenure = tenure.guard_ended(request.at)
-    if isinstance(outcome, Denied) and tenure is not None and tenure.awaits_claim:
+        lock, claim = lock.rewritten(request), claim.rewritten(request)
+    if isinstance(outcome, Done) and contender.awaits_record:
+        tenure = guard_ended(contender, request.at).tenure
+    if isinstance(outcome, Denied) and tenure is not None and contender.awaits_record:
         tenure = tenure.lose(Reason.ACQUIRE_FAILED, now)  # it cannot act, so another node may
     if isinstance(outcome, Done) and tenure is not None:
         repair_at = now + REPAIR_S if tenure.overwritten else tenure.repair_at
         tenure = replace(tenure, leader=request.value, overwritten=False, repair_at=repair_at)
-    return replace(contender, session=session, lock=lock, tenure=tenure)
+    return replace(contender, session=session, lock=lock, claim=claim, tenure=tenure)
 
 
 def _release_answered(contender: Contender, outcome: Outcome, now: float) -> Contender:
-    request, lock = contender.session.write.pending, contender.lock
-    if isinstance(request, Release) and request.ends_record and outcome == Done():
-        lock = replace(lock, tenure_record=None)  # it went with the lock
+    claim = contender.claim.released(contender.session.write.pending, outcome)
     session = sessions.written(contender.session, contender.terms, outcome, now)
-    contender = replace(contender, session=session, lock=lock)
+    contender = replace(contender, session=session, claim=claim)
     if not session.awaits_observation:
         return contender
     lock = contender.lock.write_failed(outcome, contender.terms, now)
@@ -387,9 +408,11 @@ def _observe_holding(contender: Contender, tenure: Tenure, observation: Observat
         return _with_value_of(contender, observation)
     # Once when belief ends, and once when a lock that was delayed is taken, the session is asked for, because
     # its end is the better reason.
-    is_new = tenure.believes or (verdict.taken and tenure.taken_at is None)
+    # Whoever acquires over our tenure record waits until our lease is over.
+    taken = verdict.taken and not contender.claim.keeps_out(observation.view, tenure.session)
+    is_new = tenure.believes or (taken and tenure.taken_at is None)
     session = contender.session.verify_soon(now) if is_new else contender.session
-    if verdict.taken:
+    if taken:
         tenure = tenure.key_lost(now, observation.view.leader)
     else:
         tenure = replace(tenure, next_leader=observation.view.leader)
@@ -416,7 +439,7 @@ def _observe_waiting(contender: Contender, observation: Observation, now: float)
     if observation.is_stale:
         return replace(contender, lock=contender.lock.read_by(now))
     if not session.id or observation.view.find_hold(session.id) is None:
-        if session.owes and observation.after_index:
+        if contender.claim.owes and observation.after_index:
             # The key has changed. If our session has ended meanwhile, its tenure record is to be put right.
             contender = replace(contender, session=session.verify_soon(now))
         return observe(contender, observation, now)

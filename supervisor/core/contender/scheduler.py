@@ -21,6 +21,7 @@ from supervisor.core.beside import candidate_check as healths
 from supervisor.core.beside import maintenance as maintenances
 from supervisor.core.beside import on_change as changes
 from supervisor.core.beside import service as services
+from supervisor.core.claim.guard import Guard
 from supervisor.core.contender.lifecycle import end_session, lease_by, release_once_recorded, want_session
 from supervisor.core.contender.state import Contender, has_finished, has_let_go
 from supervisor.core.frozen import replace
@@ -28,7 +29,7 @@ from supervisor.core.machines import phases
 from supervisor.core.machines import record as records
 from supervisor.core.machines import session as sessions
 from supervisor.core.machines.session import Stage
-from supervisor.core.machines.tenure import Phase
+from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.requests import Acquire, Release, Request, Watch
 
 OVERWRITTEN = "another program has written over the value by which this node is named: that is written again"
@@ -114,15 +115,22 @@ def _advance_tenure(contender: Contender, now: float) -> Begun:
     tenure = contender.tenure
     if tenure is None:
         return contender, ()
+    if contender.guard is not None:
+        return _advance_guard(contender, contender.guard, tenure, now)
     tenure, actions = phases.advance(tenure, contender.settings, contender.lease, now)
     contender = replace(contender, tenure=tenure)
-    if contender.guard is not None and contender.guard.awaits_look:
-        contender = replace(contender, lock=contender.lock.look_again(now))
     if tenure.phase is Phase.LOST:
         return release_once_recorded(contender, tenure, now), actions
     if actions and (tenure.phase is Phase.LOSING or _releases_at_once(contender)):
         actions = (*actions, *_prepared_release(contender, now))
     return contender, actions
+
+
+def _advance_guard(contender: Contender, guard: Guard, tenure: Tenure, now: float) -> Begun:
+    guard, tenure, actions = guard.advance(tenure, contender.settings, contender.lease, now)
+    claim = replace(contender.claim, guard=guard)
+    claim = claim.look_again(now) if guard.awaits_look else claim
+    return replace(contender, claim=claim, tenure=tenure), actions
 
 
 def _releases_at_once(contender: Contender) -> bool:
@@ -143,8 +151,12 @@ def _advance_session(contender: Contender, now: float) -> Begun:
     elif contender.tenure is None:
         contender = end_session(contender, now)
         session = contender.session
-        if contender.departing and session.may_be_abandoned(contender.terms, now):
+        if contender.departing and now >= session.may_be_abandoned_at(contender.terms):
             contender = replace(contender, session=session.abandoned(session.id))
+        if contender.departing and now >= contender.claim.settle_by:
+            left = contender.claim.owed or ""
+            claim, session = contender.claim.abandoned(), contender.session.abandoned(left)
+            contender = replace(contender, claim=claim, session=session)
     session = contender.session
     if contender.tenure is None and session.stage is Stage.LIVE:
         if session.asked_delay_s not in (None, contender.asked_session.lock_delay_s):
@@ -161,17 +173,16 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         session, renewal = sessions.begin_renewal(session, contender.terms, now)
         contender = replace(contender, session=session)
     if contender.may_try and now >= lock.try_at and lock.is_surely_free(now) and lock.is_as_decided:
-        attempt = lock.attempt_for(contender.terms, session.id, contender.settings.value, now)
-        contender = replace(contender, session=session.attempt(attempt))
+        attempt = _attempt(contender, now)
+        claim = contender.claim.sent(attempt)
+        contender = replace(contender, session=session.attempt(attempt), claim=claim)
         begun.append(attempt)
     elif contender.rewrite_due_at <= now:
         rewrite = lock.rewrite_for(contender.terms, session.id, contender.settings.value, now)
-        contender = replace(contender, session=session.rewrite(rewrite))
+        rewrite = contender.claim.for_rewrite(rewrite, lock.view, contender.our_record)
+        claim = contender.claim.sent(rewrite)
+        contender = replace(contender, session=session.rewrite(rewrite), claim=claim)
         begun.append(rewrite)
-    elif contender.look_due_at <= now:
-        session, look = sessions.begin_look(session, contender.terms, now)
-        contender = replace(contender, session=session)
-        begun.append(look)
     if renewal is not None:
         begun.append(renewal)
         if contender.tenure is not None and _releases_at_once(contender):
@@ -184,8 +195,9 @@ def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]
     """Begin the create, release or destroy that is due; a release may wait for a read instead."""
     session = contender.session
     if session.stage is not Stage.RELEASING:
+        claim = contender.claim.succeeded() if session.stage is Stage.ABSENT else contender.claim
         session, write = sessions.begin_write(session, contender.terms, now)
-        return replace(contender, session=session), write
+        return replace(contender, session=session, claim=claim), write
     release = _release(contender, now)
     if release is None:
         return replace(contender, session=session.await_read(), lock=contender.lock.read_by(now)), None
@@ -193,8 +205,24 @@ def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]
 
 
 def _release(contender: Contender, now: float) -> Request | None:
-    value = contender.settings.value
-    return contender.lock.release_for(contender.terms, contender.session, value, now)
+    value, session, lock = contender.settings.value, contender.session, contender.lock
+    release = lock.release_for(contender.terms, session, value, now)
+    return release and contender.claim.for_release(release, lock.view, session)
+
+
+def _attempt(contender: Contender, now: float) -> Request:
+    lock, settings = contender.lock, contender.settings
+    attempt = lock.attempt_for(contender.terms, contender.session.id, settings.value, now)
+    return contender.claim.for_acquire(attempt, lock.view, contender.our_record)
+
+
+def _advance_claim(contender: Contender, now: float) -> Begun:
+    if contender.winding_up and contender.tenure is None:
+        contender = replace(contender, claim=contender.claim.silenced())
+    claim, request = contender.claim.begin(
+        contender.terms, contender.lock.view, contender.correction, now, awaited=contender.awaits_look
+    )
+    return replace(contender, claim=claim), () if request is None else (request,)
 
 
 def _advance_lock(contender: Contender, now: float) -> Begun:
@@ -206,11 +234,7 @@ def _advance_lock(contender: Contender, now: float) -> Begun:
     if lock.watch.ready(now):
         lock = replace(lock, watch=lock.watch.schedule_at(max(lock.watch.due_at, session.quiet_until)))
         contender = replace(contender, lock=lock)
-    mark: Request | None = None
-    if (record := contender.mark) is not None:
-        lock, mark = lock.marking(contender.terms, record, now)
     lock, begun = lock.due_requests(contender.terms, now, holding=contender.tenure is not None)
-    begun = begun if mark is None else (mark, *begun)
     contender = replace(contender, lock=lock)
     idle = session.stage is Stage.LIVE and session.write.pending is None
     if contender.tenure is not None or not idle or lock.queues:
@@ -218,7 +242,7 @@ def _advance_lock(contender: Contender, now: float) -> Begun:
     # An acquire is prepared anew with each watch, because a prepared request does not stay valid for ever.
     if session.prepared and not any(isinstance(request, Watch) for request in begun):
         return contender, begun
-    attempt = lock.attempt_for(contender.terms, session.id, contender.settings.value, now)
+    attempt = _attempt(contender, now)
     assert isinstance(attempt, Acquire), "only an election's attempt is known before its key is free"
     contender = replace(contender, session=replace(session, prepared=True))
     return contender, (*begun, PrepareWrite(attempt))
@@ -315,6 +339,7 @@ def _advance_faults(contender: Contender, now: float) -> Begun:
 
 _IN_ORDER = (
     _advance_session,
+    _advance_claim,
     _advance_lock,
     _advance_change,
     _advance_health,

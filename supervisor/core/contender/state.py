@@ -14,8 +14,10 @@ from supervisor.core.beside.maintenance import Maintenance
 from supervisor.core.beside.on_change import Change
 from supervisor.core.beside.service import Service
 from supervisor.core.beside.throttle import Throttle
+from supervisor.core.claim import correction as corrections
+from supervisor.core.claim.claim import Claim, Standing
 from supervisor.core.claim.guard import Guard
-from supervisor.core.claim.record import LEFT_BEHIND, SAME_TARGET, State, TenureRecord, in_whole_ms
+from supervisor.core.claim.record import TenureRecord
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.jitter import align_to_series, align_to_tick, first_interval_s, next_interval_s
 from supervisor.core.lease import EXCLUSIVE_DELAY_S, RETRY_MIN_S, RETRY_SPREAD_S, TRIES_PER_TTL, Lease
@@ -25,7 +27,7 @@ from supervisor.core.machines.record import RecordKeeper, record_of
 from supervisor.core.machines.session import Session, Stage, Terms
 from supervisor.core.machines.tenure import Phase, Tenure
 from supervisor.core.requests import Acquire
-from supervisor.core.settings import NOWHERE, ItemSettings, Place, SessionSettings
+from supervisor.core.settings import ItemSettings, SessionSettings
 from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.core.watchdog import Device
 
@@ -72,8 +74,7 @@ class Contender:
     throttle: Throttle = Throttle()  # the refusals by Consul's rate limits: how long requests wait
     maintenance: Maintenance = Maintenance()  # Consul's maintenance mode, which candidate_check may respect
     service: Service = Service()  # the known state of the service that names this node while it holds
-    place: Place = NOWHERE  # where this process runs
-    disowned: str | None = None  # the session of a tenure record of which nothing acts, by an operator's word
+    claim: Claim = Claim()  # the tenure record of the key, and what is owed to it
     watchdog_fault: str = ""  # why the watchdog could not be used when it was tried last. Blank: it could
 
     @property
@@ -93,10 +94,10 @@ class Contender:
 
     @property
     def record(self) -> Record:
-        session = self.session  # a debt is on record before the deed, and in the session with the deed
-        if self.lock.tries_over_record and session.stage is Stage.LIVE:
-            session = replace(session, owes=True)
-        return record_of(session, self.tenure, self.settings, self.paused_until, self.stays_until)
+        # A debt is on record before the deed, and in the claim with the deed.
+        owes = self.claim.owes or (self.session.stage is Stage.LIVE and self.claim.goes_over(self.lock.view))
+        pauses = (self.paused_until, self.stays_until)
+        return record_of(self.session, self.tenure, self.settings, *pauses, owes=owes, owed=self.claim.owed)
 
     @property
     def paused(self) -> bool:
@@ -110,7 +111,13 @@ class Contender:
     def guard(self) -> Guard | None:
         """The guard that keeps this node from acting, until Consul has confirmed its end."""
         tenure = self.tenure
-        return tenure.guard if tenure is not None and tenure.phase is Phase.GUARDING else None
+        return self.claim.guard if tenure is not None and tenure.phase is Phase.GUARDING else None
+
+    @property
+    def awaits_record(self) -> bool:
+        """Whether the guard has ended, so that the tenure record is to name this session."""
+        ended = self.guard is not None and self.guard.end is not None
+        return ended and self.tenure is not None and self.tenure.hooks.running is None
 
     @property
     def reason(self) -> str:
@@ -120,20 +127,9 @@ class Contender:
         return "" if self.tenure is None else str(self.tenure.reason)
 
     @property
-    def claim(self) -> TenureRecord | None:
+    def our_record(self) -> TenureRecord | None:
         """The tenure record of our session. None: the file has no fence, so there is none."""
-        fence, node = self.settings.fence, self.session.node
-        if fence is None:
-            return None
-        return TenureRecord(
-            session=self.session.id,
-            lock_delay_s=in_whole_ms(self.settings.lockout_s),
-            lose_time_s=in_whole_ms(self.lease.lose_time_s),
-            target=fence.target or node,
-            node=node,
-            place=self.place,
-            token=0 if self.tenure is None else self.tenure.token,
-        )
+        return self.claim.ours(self.settings, self.lease, self.session, self.tenure)
 
     @property
     def asked_session(self) -> SessionSettings:
@@ -150,7 +146,7 @@ class Contender:
         is_urgent = self.tenure is not None or self.session.stage is Stage.RELEASING
         retry_s = urgent_s if is_urgent else self.patient_retry_s
         read_s = min(exchange_s, self.lease.interval_s)
-        figures = (exchange_s, retry_s, urgent_s, spread, read_s, self.tenure is not None, self.claim)
+        figures = (exchange_s, retry_s, urgent_s, spread, read_s, self.tenure is not None)
         return Terms(settings.name, settings.key, session, *figures)
 
     @property
@@ -260,74 +256,47 @@ class Contender:
         session = self.session
         if self.tenure is not None or self.winding_up or not self.lock.is_free:
             return False
-        if self.withheld is not False or (self.settings.fence is not None and session.look_at != NEVER):
+        unseen = self.settings.fence is not None and self.claim.standing is Standing.UNSEEN
+        if self.withheld is not False or unseen:
             return False
-        if self.mark is not None:
+        if self.correction is not None:
             return False  # else this node would wait for what it is about to write
         if self.settings.manual and not self.allowed and not self.lock.is_handed_to(session.id):
             return False
         ready = session.may_write and session.verified and self.faults is not None
         # The first try waits for the record of the session. A try over a tenure record waits until the record
         # says so, because a process that starts after a crash then keeps the key's flags in its release.
-        return ready and self.record_keeper.has_session(session.id, owes=self.lock.tries_over_record)
+        return ready and self.record_keeper.has_session(session.id, owes=self.claim.goes_over(self.lock.view))
 
     @property
-    def look_due_at(self) -> float:
-        """When to look, before the first try, whether another's tenure record is right. NEVER: it is."""
+    def awaits_look(self) -> bool:
+        """Whether the first try of the session waits for a look at the tenure record."""
         session = self.session
-        if self.settings.fence is None or self.tenure is not None or not session.verified:
-            return NEVER
-        return session.look_at if session.may_write else NEVER
+        if self.settings.fence is None or self.claim.standing is not Standing.UNSEEN:
+            return False
+        return self.tenure is None and session.verified and session.may_write
 
     @property
     def others_record(self) -> TenureRecord | None:
-        """The tenure record of another session that has not ended, on a node of which nothing acts."""
-        record, tenure = self.lock.tenure_record, self.tenure
-        if record is None or record.state is State.ENDED:
-            return None
-        if tenure is not None and tenure.phase is not Phase.GUARDING:
-            return None
-        return None if record.session in (self.session.id, self.session.abandoned_id) else record
+        return corrections.others_record(self.claim, self.session, self.tenure)
 
     @property
     def stray(self) -> TenureRecord | None:
-        """The record of another session, which holds no more, by which this machine acts in this boot."""
-        record = self.others_record
-        if record is None or self.lock.has_entry(record.session) or record.place.is_over(self.place):
-            return None
-        return record if record.place.is_same_boot(self.place) else None
+        return corrections.stray(self.claim, self.lock.view, self.others_record)
 
     @property
-    def mark(self) -> TenureRecord | None:
-        """What this node must write in the place of the tenure record that it has read. None: nothing.
-
-        Another node may wait behind that record. A loser whose session no longer has the key says that it
-        stops; the release of one that has the key ends the record. A node of which nothing acts says so of a
-        tenure that its machine or its journal has left behind, or that an operator disowns.
-        """
-        tenure, record = self.tenure, self.lock.tenure_record
-        if (other := self.others_record) is not None:
-            is_over = other.place.is_over(self.place) or other.session == self.disowned
-            return replace(other, state=State.ENDED) if is_over else None
-        if tenure is None or record is None or tenure.believes or not tenure.began:
+    def correction(self) -> TenureRecord | None:
+        """What this node must write in the place of the tenure record that it has read. None: nothing."""
+        if self.claim.record is None:
             return None
-        if record.session != tenure.session or record.state is not State.ACTING:
-            return None
-        holds = self.lock.has_entry(tenure.session) and not self.session.dead
-        ours = self.session.id == tenure.session or record.place.is_same_machine(self.place)
-        return replace(record, state=State.STOPPING) if ours and not holds else None
+        target = None if self.our_record is None else self.our_record.target
+        return corrections.correction(self.claim, self.lock.view, self.session, self.tenure, target)
 
     @property
     def record_fault(self) -> str:
         """What a person must put right in the tenure record of another session. Blank: nothing."""
-        if (stray := self.stray) is not None and stray.session != self.disowned:
-            return LEFT_BEHIND.format(item=self.settings.name)
-        other, claim = self.others_record, self.claim
-        if other is None or claim is None or other.target is None or claim.node in (None, other.node):
-            return ""
-        return (
-            SAME_TARGET.format(target=other.target, node=other.name) if other.target == claim.target else ""
-        )
+        name, view, other = self.settings.name, self.lock.view, self.others_record
+        return corrections.fault(name, self.claim, view, other, self.our_record)
 
     @property
     def rewrite_due_at(self) -> float:
@@ -339,13 +308,17 @@ class Contender:
         if not session.may_write or not self.lock.has_entry(session.id):
             return NEVER
         if tenure is not None and tenure.phase is Phase.GUARDING:
-            return session.retry_at if tenure.awaits_claim else NEVER
+            return session.retry_at if self.awaits_record else NEVER
         if tenure is not None and tenure.phase not in (Phase.ACQUIRING, Phase.HOLDING):
             return NEVER
-        if session.owes and self.lock.tenure_record is None:
+        if self.claim.owes and self.claim.record is None:
             return NEVER  # the tenure record of a process before this one is read first, to be kept
         due_at = session.rewrite_due_at(self.settings.value)
-        if due_at == NEVER and tenure is not None and self.lock.lacks_tenure_record(session.id, self.claim):
+        if (
+            due_at == NEVER
+            and tenure is not None
+            and self.claim.lacks(self.lock.view, session.id, self.our_record)
+        ):
             return session.retry_at
         if due_at == NEVER and tenure is not None and tenure.overwritten:
             return tenure.repair_at
@@ -363,13 +336,14 @@ class Contender:
         """The deadline of all but the next renewal and the next read, which nothing else waits for."""
         session, lock, keeper, health = self.session, self.lock, self.record_keeper, self.health
         times = [session.write.deadline, self.rewrite_due_at, lock.watch.deadline, lock.details.deadline]
+        times.append(self.claim.lane.deadline)
         times += (self.maintenance.read.deadline, health.deadline, keeper.due_at)
         if self.rests:
             times.append(self.rests_until)
         if not self.winding_up:
             times.append(self.change.deadline)
         if self.tenure is None:
-            times += (self.look_due_at, self.lock.try_deadline() if self.may_try else NEVER)
+            times.append(self.lock.try_deadline() if self.may_try else NEVER)
         else:
             times.append(self.tenure.deadline(self.lease))
         if self.guard is not None:
@@ -419,4 +393,4 @@ def has_let_go(contender: Contender) -> bool:
     if (tenure := contender.tenure) is not None:
         waits = tenure.phase is Phase.LOST and bool(tenure.survivors)
         return (waits or tenure.phase is Phase.STUCK) and not contender.departing
-    return contender.session.stage is Stage.ABSENT
+    return contender.session.stage is Stage.ABSENT and not contender.claim.settles

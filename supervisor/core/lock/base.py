@@ -10,13 +10,12 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
 from supervisor.core.actions import Reason
-from supervisor.core.claim.record import TenureRecord
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Session, Terms
 from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import Outcome, View
-from supervisor.core.requests import MarkTenure, Request, Rewrite, Watch, WatchTenure
+from supervisor.core.requests import Request, Rewrite, Watch
 from supervisor.core.settings import ItemSettings
 from supervisor.core.times import LONG_AGO, NEVER
 
@@ -80,7 +79,6 @@ class Lock(ABC):
     try_at: float = LONG_AGO  # no attempt before this time
     read_ahead_s: float = READ_AHEAD_S  # how long before an attempt a missing observation is requested
     paused_until: float = LONG_AGO  # no write at all before this time, after a race that was lost
-    tenure_record: TenureRecord | None = None  # of the key, as far as the details tell it
 
     queues: ClassVar[bool] = False
     """Whether contenders stand in line, so that a contender that does not act delays the ones behind it."""
@@ -156,49 +154,8 @@ class Lock(ABC):
     def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """Return the lock with the answer to the request for a detail."""
 
-    def won(self, request: Request, outcome: Outcome) -> Self:
-        """Return the lock with the tenure record that this attempt has written, if it has."""
-        return self
-
-    def with_tenure_record(self, record: TenureRecord, index: int = 0) -> Self:
-        """Return the lock with the tenure record that we have written."""
-        return replace(self, tenure_record=record)
-
     def rewritten(self, request: Rewrite) -> Self:
         """Return the lock with what this request has written beside the value."""
-        return self
-
-    def lacks_tenure_record(self, session: str, claim: TenureRecord | None) -> bool:
-        """Return whether a holder must write its tenure record, or the flags that tell of it."""
-        return False
-
-    @property
-    def tries_over_record(self) -> bool:
-        """Whether the attempt that is due leaves the tenure record of another session in place."""
-        return False
-
-    def tenure_record_names(self, session: str) -> bool:
-        """Return whether the tenure record names this session, as far as this node knows."""
-        return self.tenure_record is not None and self.tenure_record.session == session != ""
-
-    def following(self, session: str, now: float) -> Self:
-        """Return the lock whose tenure record is watched, if this session holds and has one."""
-        return self
-
-    def followed(self, session: str, now: float) -> Self:
-        """Return the lock whose tenure record is watched for this session, whether or not it holds."""
-        return self
-
-    def look_again(self, now: float) -> Self:
-        """Return the lock whose tenure record is read now, because the watch on it may hang."""
-        return self
-
-    def marking(self, terms: Terms, record: TenureRecord, now: float) -> tuple[Self, Request | None]:
-        """Begin to write the record in the place of the one that was read, if that can be done now."""
-        return self, None
-
-    def looked(self, request: MarkTenure | WatchTenure, outcome: Outcome) -> Self:
-        """Return the lock with the tenure record that its session has read or written."""
         return self
 
     def restored_from(self, tenure: Tenure) -> Self:

@@ -20,12 +20,10 @@ these times.
 from typing import Self
 
 from supervisor.core.actions import Reason
-from supervisor.core.claim.record import ABSENT, TenureRecord, merge
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import RETRY_SPREAD_S
 from supervisor.core.lock import backoff, handover
 from supervisor.core.lock.base import (
-    IDLE_PAUSE_S,
     READ_AHEAD_S,
     WAIT_S,
     WATCH_S,
@@ -36,41 +34,32 @@ from supervisor.core.lock.base import (
     Unsure,
     Verdict,
 )
-from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Session, Terms
 from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import (
-    Denied,
-    Done,
     KeyView,
     LockDelayed,
     LostRace,
     Outcome,
     RecordExists,
     SessionInfo,
-    TenureShown,
     View,
     Won,
 )
 from supervisor.core.requests import (
     Acquire,
-    MarkTenure,
     ReadKey,
     ReadSession,
     Release,
     Request,
     Rewrite,
     WatchKey,
-    WatchTenure,
 )
 from supervisor.core.settings import ElectionSettings, ItemSettings
 from supervisor.core.times import LONG_AGO, NEVER
 
 LOCK_DELAY_SLACK_S = 0.002  # for Consul's own timer, and for the time until waiters see the lock free
 LOCK_DELAY_RETRY_S = 1.0  # Consul logs a warning for every attempt that comes too soon
-VALUE_BYTES_MAX = 262_144  # what a transaction carries for certain, encoded (agent/txn_endpoint.go)
-LOOK_PAUSE_S = 0.25  # who takes the free key reads the record anyway; far less than a fence leaves to a loser
-GUARD_LOOK_S = 5.0  # a record that the holder writes behind its guard leaves the key as it is
 LAG_S_MAX = 0.025  # a hand-over takes less; on_change runs later by this much
 
 
@@ -102,12 +91,6 @@ class ElectionLock(Lock):
     backoff_s: float = 0.0
     opened_unseen: bool = False  # the key was free already when this node saw it first
     refusals: int = 0  # attempts in a row that Consul refused without showing a holder; 2 stands for more
-    has_fence: bool = False  # by the file
-    record_exists: bool = False  # an acquire was refused because of a record that the flags do not tell of
-    # Our session, while it holds and the tenure record is watched. None: the record is not watched.
-    watches_record_of: str | None = None
-    record_index: int = 0  # the index from which that watch waits. 0: it is answered at once
-    mark_index: int = 0  # the ModifyIndex of the tenure record. 0: not known
 
     @property
     def holder_delay_s(self) -> float | None:
@@ -136,8 +119,7 @@ class ElectionLock(Lock):
         """Go on by these settings; a new acquire_delay also counts for a key that is already free."""
         assert isinstance(settings, ElectionSettings)
         key = replace(self, acquire_delay_s=settings.acquire_delay_s, only_locks=settings.only_locks)
-        key = replace(key, busy_delay_s=settings.busy_delay_s, has_fence=settings.fence is not None)
-        key = replace(key, only_index=settings.only_index)
+        key = replace(key, busy_delay_s=settings.busy_delay_s, only_index=settings.only_index)
         return key._later_by(key.leaves_s - self.leaves_s)
 
     def beside(self, held: int, our_session: str) -> Self:
@@ -166,65 +148,22 @@ class ElectionLock(Lock):
         assert isinstance(view, KeyView)
         if view == self.view:
             view = self.view  # so that nothing has changed when an answer only confirms
-        key = self if our_session and view.session == our_session else self._looking(view, now)
         if our_session is None:
-            return replace(key, view=view)
+            return replace(self, view=view)
         if view.is_foreign or (self.only_locks and view.was_never_locked):
-            return replace(key, view=view)._taken()
+            return replace(self, view=view)._taken()
         if view.session is None:
-            return key._free(observation, view, our_session, now)
-        key = replace(key, view=view, refusals=0)
+            return self._free(observation, view, our_session, now)
+        key = replace(self, view=view, refusals=0)
         if view.session != our_session and self.is_free and now < self.try_at:
             key = replace(key, attempt_probability=backoff.decrease(self.attempt_probability))
         known = key.holder_session is not None and key.holder_session.session == view.session
-        if view.session != our_session and not known and not key.watches_record_of:
+        if view.session != our_session and not known:
             key = replace(key, details=key.details.schedule_by(now))
         seen_at = self.holder_seen_at if self.view and self.view.session == view.session else now
         return replace(
             key, holder=view.session, hold_index=view.modify_index, holder_seen_at=seen_at
         )._taken()
-
-    def _looking(self, view: KeyView, now: float) -> Self:
-        """Return the key whose tenure record is read once after each change, by a node that does not hold."""
-        changed = self.view is None or view.modify_index != self.view.modify_index
-        if not view.has_record_flags or not changed or self.watches_record_of:
-            return self
-        details = self.details.mark_stale().schedule_by(now + LOOK_PAUSE_S)
-        return replace(self, tenure_record=None, details=details)
-
-    def following(self, session: str, now: float) -> Self:
-        """Return the key whose tenure record is watched from now on, if this holder has or is to have one."""
-        marked = self.view is not None and (self.view.has_record_flags or self.has_fence)
-        if not marked or self.watches_record_of == session or not self.has_entry(session):
-            return self
-        return self.followed(session, now)
-
-    def followed(self, session: str, now: float) -> Self:
-        return replace(self, watches_record_of=session, details=self._kept_look.schedule_by(now))
-
-    @property
-    def _kept_look(self) -> Lane:
-        """The empty lane of the record, but for a look that is under way: two never go side by side."""
-        return self.details.mark_stale() if self._is_looking else Lane()
-
-    @property
-    def _is_looking(self) -> bool:
-        return isinstance(self.details.pending, WatchTenure) and not self.details.pending.index
-
-    def look_again(self, now: float) -> Self:
-        pending = self.details.pending
-        if isinstance(pending, MarkTenure) or self._is_looking:
-            return self  # it is under way
-        if pending is None and not self.record_index and self.details.due_at != NEVER:
-            return self  # it waits for its time, after one without an answer
-        return replace(self, details=Lane(due_at=now), record_index=0)
-
-    def marking(self, terms: Terms, record: TenureRecord, now: float) -> tuple[Self, MarkTenure | None]:
-        """Begin to write the record in the place of the one that was read, whose watch is given up."""
-        if isinstance(self.details.pending, MarkTenure) or not self.mark_index:
-            return self, None
-        mark = MarkTenure(terms.item, now, terms.exchange_s, terms.key, record, self.mark_index)
-        return replace(self, details=Lane().begin(mark)), mark
 
     def _free(self, observation: Observation, view: KeyView, our_session: str, now: float) -> Self:
         """Return the key as free; where it has just become free, plan the attempt.
@@ -251,7 +190,7 @@ class ElectionLock(Lock):
         )
 
     def _taken(self) -> Self:
-        return replace(self, seen_free_at=LONG_AGO, opens_at=NEVER, record_exists=False)
+        return replace(self, seen_free_at=LONG_AGO, opens_at=NEVER)
 
     def is_handed_to(self, session: str) -> bool:
         return self.view is not None and handover.hinted_session(self.view.value) == session
@@ -272,8 +211,7 @@ class ElectionLock(Lock):
         if session.dead and not view.session:
             return Unsure()  # Consul still guards the lock
         reason = Reason.LOCK_GONE if view.present and same_key else Reason.KEY_DELETED
-        # Whoever acquires over our tenure record waits until our lease is over.
-        return Lost(reason, taken=not (view.has_record_flags and self.tenure_record_names(tenure.session)))
+        return Lost(reason, taken=True)
 
     def restored_from(self, tenure: Tenure) -> Self:
         token, leader = tenure.token, tenure.leader
@@ -294,26 +232,13 @@ class ElectionLock(Lock):
         return self.opens_at + delay_s + LOCK_DELAY_SLACK_S
 
     def attempt_for(self, terms: Terms, session: str, value: bytes, now: float) -> Acquire:
-        """Return the acquire: with our tenure record where there is none, else over that of another session.
-
-        The key's flags tell of a record. A key that is still held is expected to be released in order.
-        """
-        view, claim, over = self.view, terms.claim, self.tries_over_record
-        index = 0 if view is None else view.modify_index
-        request = Acquire(
-            terms.item, now, terms.exchange_s, terms.key, session, value, index, over_record=over
-        )
-        return request if claim is None or over else replace(request, claim=claim)
+        index = 0 if self.view is None else self.view.modify_index
+        return Acquire(terms.item, now, terms.exchange_s, terms.key, session, value, index)
 
     @property
     def is_as_decided(self) -> bool:
         index, view = self.only_index, self.view
         return index is None or (view is not None and view.modify_index == index)
-
-    @property
-    def tries_over_record(self) -> bool:
-        view = self.view
-        return self.record_exists or (view is not None and view.has_record_flags and not view.session)
 
     def view_after_attempt(self, request: Request, outcome: Outcome) -> View | None:
         if not isinstance(outcome, Won):
@@ -323,36 +248,13 @@ class ElectionLock(Lock):
         indexes = (outcome.create_index, index, outcome.lock_index)
         return KeyView(index, request.session, request.value, *indexes, has_record_flags=has_record_flags)
 
-    def won(self, request: Request, outcome: Outcome) -> Self:
-        """Return the key with the tenure record that the acquire has written, if it has."""
-        if not isinstance(request, Acquire) or not isinstance(outcome, Won) or request.claim is None:
-            return self
-        return self.with_tenure_record(request.claim, outcome.modify_index)
-
-    def with_tenure_record(self, record: TenureRecord, index: int = 0) -> Self:
-        """Return the key with the tenure record that we have written.
-
-        index: its ModifyIndex. 0: not known, so the record is read at once, because a watch on it may have
-        told of this write already, and then waits for the next one.
-        """
-        details = self.details.mark_stale() if index or self._is_looking else Lane(due_at=LONG_AGO)
-        return replace(self, tenure_record=record, mark_index=index, record_index=index, details=details)
-
-    def looked(self, request: MarkTenure | WatchTenure, outcome: Outcome) -> Self:
-        """Return the key with the tenure record that its session has read or written without a lock."""
-        if isinstance(outcome, TenureShown):
-            return replace(self, tenure_record=outcome.record or ABSENT, mark_index=outcome.modify_index)
-        if isinstance(outcome, Done) and isinstance(request, MarkTenure):
-            return replace(self, tenure_record=request.record, mark_index=0)
-        return self
-
     def write_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
         """Plan the next attempt after one that a lock-delay refused, a rival won or Consul did not answer."""
         match outcome:
             case LockDelayed():
                 return self._delayed(terms, RETRY_SPREAD_S * terms.spread, now)
             case RecordExists():
-                return replace(self.must_reread(now), record_exists=True)
+                return self.must_reread(now)
             case LostRace():
                 lowered = backoff.decrease(self.attempt_probability)
                 return replace(self._refused(now), attempt_probability=lowered)
@@ -381,61 +283,28 @@ class ElectionLock(Lock):
     def given_up(self, *, failed: bool) -> Self:
         """Return the key with a lower attempt probability when the tenure failed, and with 1 otherwise."""
         key = Lock.given_up(self, failed=failed)
-        if self.watches_record_of:  # what it says is kept, because the release that follows depends on it
-            key = replace(key, watches_record_of=None, record_index=0, details=self._kept_look)
         return replace(key, attempt_probability=backoff.decrease(self.attempt_probability) if failed else 1.0)
 
-    def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release | None:
+    def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
         """Return the release, which leaves the value of the key as it is, or the hint of a hand-over.
 
-        An older hint in the key has had its effect, so our own value replaces it. The release also leaves the
-        flags as they are, because they tell of the tenure record of another session: a process that goes on
-        with a session on record reads them first.
+        An older hint in the key has had its effect, so our own value replaces it.
         """
-        ours, unread = self.tenure_record_names(session.id), self.view is None or not self.view.index
-        if session.owes and unread and not ours and not session.unread:
-            return None
         kept = self.view.value if self.view is not None else value
         if session.handover_to:
             kept = handover.hint_for(session.handover_to)
         elif handover.hinted_session(kept):
             kept = value
-        marked = session.owes if self.view is None or unread else self.view.has_record_flags
-        over = not ours and (marked or (session.over_record and not self.has_entry(session.id)))
-        release = Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
-        if ours and len(kept) > VALUE_BYTES_MAX:
-            release = replace(release, value=b"")  # a transaction limits it, and nobody leads by it any more
-        return replace(release, ends_record=ours, over_record=over)
+        return Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
 
     def rewrite_for(self, terms: Terms, session: str, value: bytes, now: float) -> Rewrite:
-        """Return the request for this value, and for the tenure record of a node that keeps one.
-
-        A record never shrinks while its tenure lasts, and keeps its target.
-        """
-        rewrite = Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
-        kept, claim = self.tenure_record if self.tenure_record_names(session) else None, terms.claim
-        if kept is not None and claim is not None:
-            claim = merge(kept, claim)
-        if claim is None and kept is None:
-            return replace(rewrite, ends_record=self.view is not None and self.view.has_record_flags)
-        return replace(rewrite, claim=claim or kept)
+        return Rewrite(terms.item, now, terms.exchange_s, terms.key, session, value)
 
     def rewritten(self, request: Rewrite) -> Self:
-        """Return the key with the flags and the tenure record that this request has written."""
-        if request.claim is None and not request.ends_record:
+        """Return the key with the flags that this request has written."""
+        if self.view is None or (request.claim is None and not request.ends_record):
             return self
-        view = self.view and replace(self.view, has_record_flags=request.claim is not None)
-        return replace(self.with_tenure_record(request.claim or ABSENT), view=view)
-
-    def lacks_tenure_record(self, session: str, claim: TenureRecord | None) -> bool:
-        """Return whether a holder must write its tenure record, or the flags that tell of it."""
-        if self.tenure_record is None or self.view is None:
-            return False
-        if claim is None:  # the file has no fence any more, and the tenure keeps what it began with
-            return self.tenure_record_names(session) and not self.view.has_record_flags
-        if not self.tenure_record_names(session) or not self.view.has_record_flags:
-            return True
-        return merge(self.tenure_record, claim) != self.tenure_record
+        return replace(self, view=replace(self.view, has_record_flags=request.claim is not None))
 
     # --- reads -------------------------------------------------------------------------------------
 
@@ -456,63 +325,17 @@ class ElectionLock(Lock):
         """
         return min(LAG_S_MAX, max(0.0, self._next_backoff_s - backoff.ROUND_S))
 
-    def _details_request(self, terms: Terms, now: float) -> ReadSession | WatchTenure | None:
-        if self.watches_record_of and self.record_index:
-            return WatchTenure(terms.item, now, WATCH_S, terms.key, self.record_index, WAIT_S)
-        look = WatchTenure(terms.item, now, terms.exchange_s, terms.key)
-        if self.watches_record_of:
-            return look
+    def _details_request(self, terms: Terms, now: float) -> ReadSession | None:
         session = None if self.view is None else self.view.session
-        if session is not None and (self.holder_session is None or self.holder_session.session != session):
-            return ReadSession(terms.item, now, terms.exchange_s, session)
-        return look if self._must_look else None
-
-    @property
-    def _must_look(self) -> bool:
-        """Tell whether this node does not know the record, or the holder waits behind that of another."""
-        if self.view is None or not self.view.has_record_flags:
-            return False
-        record, holder = self.tenure_record, self.view.session
-        return record is None or (bool(holder) and record.session != holder)
+        if session is None or (self.holder_session is not None and self.holder_session.session == session):
+            return None
+        return ReadSession(terms.item, now, terms.exchange_s, session)
 
     def _details_answered(self, terms: Terms, request: Request, outcome: Outcome, now: float) -> Self:
         """Note the holder's lock-delay, or assume our own where Consul does not show the session."""
-        if isinstance(request, MarkTenure):
-            return self._marked(terms, request, outcome, now)
-        if isinstance(request, WatchTenure):
-            return self._record_answered(terms, outcome, now)
         assert isinstance(request, ReadSession)
         if not isinstance(outcome, SessionInfo):
             return replace(self, details=self.details.finish(now + terms.retry_s))
         delay_s = outcome.lock_delay_s
         known = HolderSession(request.session, terms.settings.lock_delay_s if delay_s is None else delay_s)
-        details = self.details.finish(now if self._must_look else NEVER)
-        return replace(self, details=details, holder_session=known)
-
-    def _marked(self, terms: Terms, request: MarkTenure, outcome: Outcome, now: float) -> Self:
-        """Note that the record is written. Where it may have changed meanwhile, it is read anew."""
-        if isinstance(outcome, Done):
-            return self.with_tenure_record(request.record)
-        details = self.details.finish(now if isinstance(outcome, LostRace) else now + terms.retry_s)
-        if isinstance(outcome, Denied) and not self.watches_record_of:
-            details = Lane()  # until the key changes
-        known = self.tenure_record if self.watches_record_of else None
-        return replace(self, tenure_record=known, mark_index=0, record_index=0, details=details)
-
-    def _record_answered(self, terms: Terms, outcome: Outcome, now: float) -> Self:
-        """Note the tenure record, and watch it on. A record that cannot be read is read again."""
-        stale = self.details.stale
-        if isinstance(outcome, Denied) and not self.watches_record_of:
-            return replace(self, details=Lane())  # until the key changes
-        if not isinstance(outcome, TenureShown):
-            return replace(self, details=self.details.finish(now + terms.retry_s), record_index=0)
-        key = replace(self, details=self.details.finish(now))
-        if stale:
-            return replace(key, record_index=0)
-        key = replace(key, tenure_record=outcome.record or ABSENT, mark_index=outcome.modify_index)
-        if not self.watches_record_of:
-            return replace(key, details=Lane(due_at=now + GUARD_LOOK_S if key._must_look else NEVER))
-        fell = outcome.index < self.record_index
-        pause_s = IDLE_PAUSE_S if outcome.index == self.record_index else 0.0  # it has waited for nothing
-        details = key.details.schedule_at(now + pause_s)
-        return replace(key, details=details, record_index=0 if fell else outcome.index)
+        return replace(self, details=self.details.finish(), holder_session=known)

@@ -1,8 +1,8 @@
 """A state machine as data: for each state, a table names each cause that ends it and the state that follows.
 
-Two machines of the core are ``TRANSITIONS`` in ``session.py`` and ``tenure.py``. The roles in
-``contender/state.py`` follow from these two. A state changes only in the ``become`` of its module, which gets
-the cause; the table decides what follows. The functions beside a table only decide when a cause is true. The
+Three machines of the core are ``TRANSITIONS`` in ``session.py``, ``tenure.py`` and ``claim.py``. The roles in
+``contender/state.py`` follow from them. A state changes only in the ``become`` of its module, which gets the
+cause; the table decides what follows. The functions beside a table only decide when a cause is true. The
 tests walk over every order of events, and check that each edge of the tables is taken, and no other.
 """
 

@@ -5,8 +5,7 @@ A handler looks at the tenure and the clock, and never at an event. It starts on
 only while the contact is fresh and the tenure is on record; on_lose waits for neither.
 """
 
-from supervisor.core.actions import Action, Arm, HookContext, KillHook, Reason, StartRun, StopRun
-from supervisor.core.claim.guard import GuardEnd
+from supervisor.core.actions import Action, Arm, HookContext, KillHook, Previous, Reason, StartRun, StopRun
 from supervisor.core.frozen import replace
 from supervisor.core.lease import Lease
 from supervisor.core.machines import tenure as tenures
@@ -29,40 +28,6 @@ def advance(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) ->
     return tenure, tuple(actions)
 
 
-def _guarding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
-    """Run the fence while the guard lasts; once it is over, kill a fence that still runs.
-
-    The scheduler then writes the tenure record, whose answer ends this phase.
-    """
-    guard, fence = tenure.guard, settings.fence
-    assert guard is not None, "a tenure that guards has a guard"
-    hooks = () if fence is None else (fence.hook,)
-    sequence = tenure.hooks.settle(hooks, now)
-    end = guard.end
-    if end is None and hooks and sequence.finished(hooks) and not sequence.failed:
-        if guard.record is not None and guard.shot == guard.record.target:
-            end = GuardEnd.FENCED
-        else:
-            sequence = Sequence()  # another machine was shot than the record names now
-    if end is None and now >= guard.waits_until(fence):
-        end = GuardEnd.WAITED
-    if sequence.failed:
-        sequence = Sequence()  # as long as the guard lasts
-    shoots = now >= guard.shoots_at(fence)
-    tenure = replace(tenure, hooks=sequence, guard=replace(guard, end=end, shoots=shoots))
-    if end is not None:
-        if sequence.running is None or tenure.killing:
-            return tenure, ()
-        return replace(tenure, killing=True), (KillHook(sequence.running),)
-    may_shoot = shoots and guard.record is not None and not sequence.finished(hooks)
-    may_shoot = may_shoot and sequence.due(now) and _news_is_fresh(tenure, lease, now)
-    guard = replace(guard, shoots=shoots, shot_due_at=min(guard.shot_due_at, now) if may_shoot else NEVER)
-    if not may_shoot or guard.awaits_look or guard.record is None:
-        return replace(tenure, guard=guard), ()
-    guard = replace(guard, shot=guard.record.target, shot_due_at=NEVER)
-    return _start(replace(tenure, guard=guard), settings, lease)
-
-
 def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
     sequence = tenure.hooks.settle(settings.on_acquire, now, stop_at_failure=True)
     tenure = replace(tenure, hooks=sequence)
@@ -70,7 +35,7 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
         return tenure, ()
     if sequence.failed and settings.acquire_failure == "release":
         return tenure.lose(Reason.ACQUIRE_FAILED, now), ()
-    if not tenure.recorded or not _news_is_fresh(tenure, lease, now):
+    if not tenure.recorded or not news_is_fresh(tenure, lease, now):
         return tenure, ()
     if (arm := _arm(tenure, settings, lease)) is not None:
         return tenure, (arm,)
@@ -83,12 +48,12 @@ def _acquiring(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float)
 
 def may_adopt(tenure: Tenure, lease: Lease, now: float) -> bool:
     """Return whether Consul has renewed the session, and has freshly confirmed that this node holds."""
-    return tenure.phase is Phase.ADOPTING and tenure.renewed and _news_is_fresh(tenure, lease, now)
+    return tenure.phase is Phase.ADOPTING and tenure.renewed and news_is_fresh(tenure, lease, now)
 
 
 def goes_on(tenure: Tenure, lease: Lease, now: float) -> bool:
     """Return whether the tenure holds by a contact so young that a new lease may count from it."""
-    return tenure.phase is Phase.HOLDING and _news_is_fresh(tenure, lease, now)
+    return tenure.phase is Phase.HOLDING and news_is_fresh(tenure, lease, now)
 
 
 def _adopting(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> Advanced:
@@ -119,7 +84,8 @@ def _become_holding(tenure: Tenure, settings: ItemSettings, lease: Lease, now: f
     return replace(holding, run=run), (run,)
 
 
-def _news_is_fresh(tenure: Tenure, lease: Lease, now: float) -> bool:
+def news_is_fresh(tenure: Tenure, lease: Lease, now: float) -> bool:
+    """Return whether the newest contact is young enough to begin something that acts."""
     return tenure.contact >= tenure.fresh_since and now - tenure.contact <= lease.fresh_s
 
 
@@ -164,7 +130,6 @@ def _losing(tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) ->
 
 _WORK = {
     Phase.ADOPTING: _adopting,
-    Phase.GUARDING: _guarding,
     Phase.ACQUIRING: _acquiring,
     Phase.STOPPING: _stopping,
     Phase.LOSING: _losing,
@@ -173,9 +138,17 @@ _WORK = {
 """The work of each phase that has any."""
 
 
+def start_fence(tenure: Tenure, settings: ItemSettings, lease: Lease, previous: Previous) -> Advanced:
+    """Start the fence, which gets the facts about the former holder."""
+    assert settings.fence is not None and tenure.phase is Phase.GUARDING, "nobody guards"
+    context = replace(_context(tenure, settings, lease), previous=previous)
+    begin_by = _begin_by(tenure, lease)
+    sequence, start = tenure.hooks.start((settings.fence.hook,), context, begin_by=begin_by)
+    return replace(tenure, hooks=sequence), (start,)
+
+
 def _start(tenure: Tenure, settings: ItemSettings, lease: Lease) -> Advanced:
     hooks = {
-        Phase.GUARDING: () if settings.fence is None else (settings.fence.hook,),
         Phase.ACQUIRING: settings.on_acquire,
         Phase.LOSING: settings.on_lose,
         Phase.LAST_RESORT: settings.on_lose_failure,
@@ -223,5 +196,5 @@ def _context(tenure: Tenure, settings: ItemSettings, lease: Lease) -> HookContex
         holders=tenure.holders,
         slot=tenure.slot,
         note=tenure.note,
-        previous=tenure.guard.previous if event == "fence" and tenure.guard else tenure.previous,
+        previous=tenure.previous,
     )

@@ -58,14 +58,21 @@ def advance(
 
 
 def record_of(
-    session: Session, tenure: Tenure | None, settings: ItemSettings, paused_until: float, stays_until: float
+    session: Session,
+    tenure: Tenure | None,
+    settings: ItemSettings,
+    paused_until: float,
+    stays_until: float,
+    *,
+    owes: bool,
+    owed: str | None,
 ) -> Record:
-    """Return the record that a process which starts now would need.
+    """Return the record that a process which starts now would need. owes, owed: those of the claim.
 
     Of a tenure that has only guarded, nothing acts, so its session alone is on record.
     """
     # An acquire may have been applied that no process lives to see answered.
-    owes, delay_s = session.owes or settings.fence is not None, session.asked_delay_s
+    owes, delay_s = owes or settings.fence is not None, session.asked_delay_s
     if delay_s == settings.session.lock_delay_s:
         delay_s = None
     pause = Record(
@@ -74,7 +81,7 @@ def record_of(
         stays_until=None if stays_until == LONG_AGO else 0.0 if stays_until == NEVER else stays_until,
     )
     if tenure is None or tenure.is_idle:
-        left = session.id or session.abandoned_id
+        left = session.id or owed or session.abandoned_id
         if not left:
             return pause
         return replace(
@@ -163,7 +170,7 @@ def session_from(record: Record, recorded: ItemSettings | None, now: float) -> S
     delay_s = record.asked_delay_s
     if delay_s is None and recorded is not None:
         delay_s = recorded.session.lock_delay_s
-    session = replace(session, owes=record.owes, asked_delay_s=delay_s, look_at=NEVER)
+    session = replace(session, asked_delay_s=delay_s)
     if recorded is not None and recorded.value != record.leader:
         session = replace(session, rewrite_at=now)
     return session.end(now, final_attempt=False) if record.step is Point.SESSION else session

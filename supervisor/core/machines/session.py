@@ -6,21 +6,18 @@ in no other stage.
 Consul may apply a write seconds after its client gave up on it. So an acquire is never sent after a
 release or a destroy. A release and a destroy are repeated until they are answered, except at the final
 attempt of a process that ends. The destroy closes the session's life, because no late acquire survives it.
-A session never steps backwards. A tenure record that may name the session afterwards is put right: it then
-says that the session has ended.
+A session never steps backwards.
 """
 
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from supervisor.core.claim.record import TenureRecord, put_right
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.machine import next_state
 from supervisor.core.outcomes import (
     Created,
-    Denied,
     Done,
     Ineligible,
     LostRace,
@@ -29,7 +26,6 @@ from supervisor.core.outcomes import (
     SessionAlive,
     SessionAltered,
     SessionGone,
-    TenureShown,
     Unknown,
 )
 from supervisor.core.requests import (
@@ -37,13 +33,10 @@ from supervisor.core.requests import (
     CreateSession,
     DestroySession,
     JoinSemaphore,
-    MarkTenure,
-    Release,
     RenewSession,
     Request,
     Rewrite,
     TakeSlot,
-    WatchTenure,
 )
 from supervisor.core.settings import SessionSettings
 from supervisor.core.times import LONG_AGO, NEVER
@@ -65,7 +58,6 @@ class Stage(StrEnum):
     LIVE = "live"
     RELEASING = "releasing"
     DESTROYING = "destroying"
-    SETTLING = "settling"
 
 
 class StageEnd(StrEnum):
@@ -78,8 +70,6 @@ class StageEnd(StrEnum):
     GIVEN_UP = "it is given up"
     RELEASE_OVER = "the release is over"
     DESTROY_OVER = "the destroy is over"
-    RECORD_OWED = "the destroy is over, and a tenure record may name it"
-    SETTLED = "no tenure record says that it acts"
     ABANDONED = "it is left to its TTL"  # it has expired, or this process can neither record nor release
 
 
@@ -101,11 +91,6 @@ TRANSITIONS: Mapping[Stage, Mapping[StageEnd, Stage]] = {
     },
     Stage.DESTROYING: {
         StageEnd.DESTROY_OVER: Stage.ABSENT,
-        StageEnd.RECORD_OWED: Stage.SETTLING,
-        StageEnd.ABANDONED: Stage.ABSENT,
-    },
-    Stage.SETTLING: {
-        StageEnd.SETTLED: Stage.ABSENT,
         StageEnd.ABANDONED: Stage.ABSENT,
     },
 }
@@ -124,7 +109,6 @@ class Terms:
     spread: float  # the contender's own number in [0, 1)
     read_s: float  # how long a read of the lock may take, so that silence delays no later one
     holds: bool  # there is a tenure, which depends on renewals and reads
-    claim: TenureRecord | None = None  # the tenure record of our session. None: the file has no fence
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +142,6 @@ class Session:
     handover_to: str | None = None  # the session to which the release hands the lock over. None: to any
     node: str | None = None  # the node that Consul has it for. None: not known yet
     asked_delay_s: float | None = None  # the lock-delay that it was created with. None: that of its settings
-    # Its newest acquire went over the tenure record of another session, or wrote ours.
-    over_record: bool = False
-    # Its end has a tenure record or the key's flags to see to: it has sent a record of its own, which may be
-    # there and name it, or it tries over the record of another session.
-    owes: bool = False
-    # When to look, before the first try, whether another's tenure record is right. NEVER: it is.
-    look_at: float = LONG_AGO
-    to_mark: tuple[TenureRecord, int] | None = None  # what puts the record of this index right
 
     def plan_create(self, at: float) -> "Session":
         """Plan to create a session at that time; change nothing when there is one."""
@@ -194,13 +170,13 @@ class Session:
         )
         return _toward_end(ended, now) if self.stage is Stage.LIVE else ended
 
-    def may_be_abandoned(self, terms: "Terms", now: float) -> bool:
-        """Return whether the session was given up so long ago that Consul has ended it without a destroy.
+    def may_be_abandoned_at(self, terms: "Terms") -> float:
+        """Return when Consul has ended the session that was given up, although no destroy was answered.
 
         TTL and lock-delay are over by then, so Consul guards its key no longer.
         """
         ttl_s = terms.settings.ttl_s
-        return ttl_s is not None and now >= self.ending_since + 2 * ttl_s + terms.settings.lock_delay_s
+        return NEVER if ttl_s is None else self.ending_since + 2 * ttl_s + terms.settings.lock_delay_s
 
     def mark_dead(self) -> "Session":
         """Note that Consul has no such session, and renew it no more."""
@@ -234,14 +210,12 @@ class Session:
         assert self.stage is Stage.LIVE and not self.ending, f"a try while {self.stage}: {request}"
         assert self.verified, f"a try with a session that nobody has looked at: {request}"
         last_value = request.value if isinstance(request, Acquire | JoinSemaphore) else self.last_value
-        claims = isinstance(request, Acquire) and request.claim is not None
-        over = claims or (isinstance(request, Acquire) and request.over_record)
-        session = replace(self, write=self.write.begin(request), over_record=over, owes=self.owes or over)
-        return replace(session, tried=True, prepared=False, last_value=last_value)
+        write = self.write.begin(request)
+        return replace(self, write=write, tried=True, prepared=False, last_value=last_value)
 
     def rewrite(self, request: Rewrite) -> "Session":
         assert self.stage is Stage.LIVE and not self.ending, f"a rewrite while {self.stage}: {request}"
-        return replace(self, write=self.write.begin(request), owes=self.owes or request.claim is not None)
+        return replace(self, write=self.write.begin(request))
 
     def rewritten(self, request: Rewrite, outcome: Outcome, now: float, retry_s: float) -> "Session":
         """Note the new value; without a success, plan the rewrite again."""
@@ -296,18 +270,8 @@ def begin_write(session: Session, terms: Terms, now: float) -> tuple[Session, Re
         case Stage.DESTROYING:
             destroy = DestroySession(terms.item, now, terms.exchange_s, session.id)
             return replace(session, write=session.write.begin(destroy)), destroy
-        case Stage.SETTLING:
-            return begin_look(session, terms, now)
         case Stage.CREATING | Stage.LIVE | Stage.RELEASING:
             raise AssertionError(f"a write is due while {session.stage}")
-
-
-def begin_look(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
-    """Look at the tenure record, or put it right as the last look requires."""
-    request: Request = WatchTenure(terms.item, now, terms.exchange_s, terms.key, of_session=True)
-    if session.to_mark is not None:
-        request = MarkTenure(terms.item, now, terms.exchange_s, terms.key, *session.to_mark)
-    return replace(session, write=session.write.begin(request), look_at=NEVER), request
 
 
 def begin_renewal(session: Session, terms: Terms, now: float) -> tuple[Session, Request]:
@@ -349,54 +313,19 @@ def written(session: Session, terms: Terms, outcome: Outcome, now: float) -> Ses
     # The pause is 0 only after the first write that Consul has dropped (``Throttle.drops``). That write is
     # repeated at once, also at the final attempt.
     is_last = session.final_attempt and terms.urgent_retry_s > 0.0
-    request, session = session.write.pending, replace(session, write=session.write.finish())
+    session = replace(session, write=session.write.finish())
     match session.stage:
         case Stage.LIVE:
             return _toward_end(session, now) if session.ending else session
         case Stage.RELEASING if isinstance(outcome, LostRace):
             return session  # another write came first, so the release waits for a read
         case Stage.RELEASING if answered or is_last:
-            if isinstance(request, Release) and request.ends_record and outcome == Done():
-                session = replace(session, owes=False)  # its record went with the lock
             due_at = now + DESTROY_PAUSE_S if answered else now
             return _destroying(session, StageEnd.RELEASE_OVER, due_at)
-        case Stage.DESTROYING if answered and session.owes:
-            return become(session, StageEnd.RECORD_OWED, write=Lane(due_at=now))
         case Stage.DESTROYING if answered or is_last:
             return become(session, StageEnd.DESTROY_OVER, abandoned_id=None if answered else session.id)
         case _:
             return replace(session, write=session.write.schedule_at(now + terms.retry_s))
-
-
-def looked(session: Session, terms: Terms, outcome: Outcome, holder: str | None, now: float) -> Session:
-    """Process the answer to a look at the tenure record, or to what puts it right.
-
-    holder: the session that the key shows, if any.
-    """
-    is_last = session.final_attempt and session.stage is Stage.SETTLING
-    had_to_mark, session = session.to_mark, replace(session, write=session.write.finish(), to_mark=None)
-    if isinstance(outcome, TenureShown) and outcome.record is not None:
-        owed, ours = session.id if session.stage is Stage.SETTLING else None, terms.claim or TenureRecord()
-        right = put_right(outcome.record, owed, holder, ours.target, ours.place)
-        if right is not None:
-            return _look_again(replace(session, to_mark=(right, outcome.modify_index)), now)
-    if had_to_mark is not None and isinstance(outcome, LostRace):
-        return _look_again(session, now)  # somebody has changed the record meanwhile
-    if isinstance(outcome, Denied) and session.stage is Stage.SETTLING:
-        return become(session, StageEnd.SETTLED)  # a token that may not write the record has written none
-    if not isinstance(outcome, TenureShown | Done):
-        if is_last:
-            return become(session, StageEnd.ABANDONED, abandoned_id=session.id)
-        return _look_again(replace(session, to_mark=had_to_mark), now + terms.retry_s)
-    if session.stage is Stage.SETTLING:
-        return become(session, StageEnd.SETTLED)
-    return _toward_end(session, now) if session.ending else session
-
-
-def _look_again(session: Session, at: float) -> Session:
-    if session.stage is Stage.SETTLING:
-        return replace(session, write=session.write.schedule_at(at))
-    return _toward_end(session, at) if session.ending else replace(session, look_at=at)
 
 
 def _toward_end(session: Session, now: float) -> Session:

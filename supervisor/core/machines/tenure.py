@@ -19,7 +19,6 @@ from enum import StrEnum
 from typing import Any
 
 from supervisor.core.actions import Holder, Previous, Reason, StartRun
-from supervisor.core.claim.guard import Guard, GuardEnd
 from supervisor.core.events import HookEnded, RunEnded
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import Lease
@@ -139,7 +138,7 @@ class Tenure:
     arm_answered: bool = False
     overwritten: bool = False  # another program has written over the value of this holder
     repair_at: float = LONG_AGO  # when such a value is written again at the earliest
-    guard: Guard | None = None  # what GUARDING waits for
+    guarded: bool = False  # it began in GUARDING
     slot: int | None = None  # the number of the slot. None: it has none, or there are no slots
     previous: Previous | None = None  # the tenure before, which the hooks of an election with a fence receive
     survivors: str = ""  # the processes of it that KILL has not ended. Blank: there are none
@@ -166,15 +165,9 @@ class Tenure:
         return by if self.taken_at is None else min(by, self.taken_at + lease.lose_time_s)
 
     @property
-    def awaits_claim(self) -> bool:
-        """Whether a guard has ended, so that the tenure record is to name this session."""
-        ended = self.guard is not None and self.guard.end is not None
-        return self.phase is Phase.GUARDING and ended and self.hooks.running is None
-
-    @property
     def is_idle(self) -> bool:
         """Whether nothing of it acts: nothing but a fence has begun, or all has ended."""
-        guards = self.phase in (Phase.GUARDING, Phase.STOPPING) and self.guard is not None and not self.began
+        guards = self.phase in (Phase.GUARDING, Phase.STOPPING) and self.guarded and not self.began
         return guards or (self.phase is Phase.LOST and not self.survivors)
 
     def deadline(self, lease: Lease) -> float:
@@ -182,11 +175,10 @@ class Tenure:
             return min(self.reason_deadline, self.contact + lease.room_s)
         return min(self.expires_at(lease), self.hooks.deadline)
 
-    def guard_ended(self, contact: float) -> "Tenure":
+    def guard_ended(self, contact: float, previous: Previous | None) -> "Tenure":
         """Go on to on_acquire, because Consul has shown our session and our tenure record behind it."""
-        assert self.guard is not None and self.guard.end is not None, "the guard lasts"
         tenure = become(self.confirmed(contact), PhaseEnd.GUARD_OVER, hooks=Sequence())
-        return tenure if self.guard.end is GuardEnd.NONE else replace(tenure, previous=self.guard.previous)
+        return replace(tenure, previous=previous or self.previous)
 
     def confirmed(self, at: float) -> "Tenure":
         """Note a contact: a consistent answer to a request sent at ``at`` showed us as holder."""

@@ -145,10 +145,10 @@ def test_a_record_that_shows_nothing_is_waited_for_as_long_as_any(record: Tenure
 @pytest.mark.parametrize("change", [{"target": ""}, {"target": "here"}, {"place": Place("m", "h", "b")}])
 def test_nobody_is_shot_without_a_target_and_no_node_shoots_itself(change: dict[str, Any]) -> None:
     play = guarding(replace(RECORD, **change))
-    tenure = play.contender.tenure
-    assert tenure is not None and tenure.guard is not None
-    guard = replace(tenure.guard, here=Place("m", "h", "c"))
-    play.contender = replace(play.contender, tenure=replace(tenure, guard=guard))
+    claim = play.contender.claim
+    assert claim.guard is not None
+    guard = replace(claim.guard, here=Place("m", "h", "c"))
+    play.contender = replace(play.contender, claim=replace(claim, guard=guard))
     play.passes(10.9)
     assert not play.times(a.StartHook)
 
@@ -185,7 +185,7 @@ def test_a_waiter_puts_right_what_this_machine_left_before_its_boot() -> None:
     here = Place("m", "h", "now")
     left = TenureRecord("old", target="here", place=replace(here, boot="before"))
     play = p.Play(p.contender(fence=FENCE))
-    play.contender = replace(play.contender, place=here)
+    play.contender = replace(play.contender, claim=replace(play.contender.claim, here=here))
     play.does(0.0, "create, watch 0 consistently")
     play.on(0.1, p.CREATE, o.Created("s"))
     play.does(0.2, LOOK, shown(left, 4), "mark old ended")
@@ -193,7 +193,7 @@ def test_a_waiter_puts_right_what_this_machine_left_before_its_boot() -> None:
     play.does(0.4, p.WATCH, GUARDED, "acquire s over, watch 5")
     other = replace(left, place=ELSEWHERE)
     play = p.Play(p.contender(fence=FENCE))
-    play.contender = replace(play.contender, place=here)
+    play.contender = replace(play.contender, claim=replace(play.contender.claim, here=here))
     play.does(0.0, "create, watch 0 consistently")
     play.on(0.1, p.CREATE, o.Created("s"))
     play.on(0.2, LOOK, shown(other, 4))
@@ -252,7 +252,36 @@ def test_a_waiter_whose_record_may_be_there_learns_at_once_that_its_session_is_g
     play.does(0.4, p.WATCH, replace(p.RIVAL, has_record_flags=True), "renew s, watch 9, info rival")
     play.on(0.5, req.RenewSession, o.SessionGone())
     play.passes(0.7)
-    assert play.times(p.DESTROY) and play.contender.session.stage == "settling"
+    assert play.times(p.DESTROY) and play.contender.claim.standing == "settling"
+
+
+@pytest.mark.parametrize("order", [e.StopAsked(), e.ItemRemoved("n")], ids=["stops", "departs"])
+def test_what_a_session_may_have_left_is_settled_while_there_is_time(order: e.Event) -> None:
+    """A process that ends asks once. One that goes on asks until Consul has surely forgotten the session."""
+    play = looking()
+    play.on(0.2, p.WATCH, p.FREE)
+    play.on(0.3, p.ACQUIRE, p.SILENCE)  # it may have been applied
+    play.happens(0.4, order)
+    play.on(0.5, p.RELEASE, o.Done())
+    play.happens(0.6, e.Tick())
+    play.on(0.8, p.DESTROY, o.Done())
+    assert play.contender.record.session == "s" and play.contender.record.owes, "for the next process"
+    ended_at = 0.9 if isinstance(order, e.StopAsked) else 0.4 + 2 * 9 + 30
+    while play.role != "stopped" and play.now < 60.0:
+        play.on(max(play.now + 0.1, 0.9), LOOK, p.SILENCE)
+        play.passes(play.now + 1.0)
+    assert ended_at <= play.now < ended_at + 3.0
+
+
+def test_a_record_found_without_its_flags_is_forgotten_once_another_holds() -> None:
+    play = looking()
+    play.does(0.2, p.WATCH, p.FREE, "acquire s with record, watch 5")
+    play.on(0.3, p.ACQUIRE, o.RecordExists())
+    play.does(0.4, p.READ, p.FREE, "acquire s over")
+    play.on(0.5, p.ACQUIRE, o.LostRace())
+    play.on(0.6, p.READ, p.RIVAL)
+    play.on(0.7, p.WATCH, p.RIVAL)
+    play.does(2.0, p.WATCH, replace(p.FREE, modify_index=10, index=10), "acquire s with record, watch 10")
 
 
 def test_a_win_that_only_a_read_shows_is_guarded_although_a_put_took_the_flags_away() -> None:
@@ -288,7 +317,7 @@ KEPT = replace(p.RIVAL, has_record_flags=True)
 def at(place: Place, record: TenureRecord, view: o.KeyView = KEPT, **more: Any) -> p.Play:
     """Play a node at that place until it has read this record, which the key's flags tell of."""
     play = p.Play(p.contender(**{"fence": FENCE, **more}))
-    play.contender = replace(play.contender, place=place)
+    play.contender = replace(play.contender, claim=replace(play.contender.claim, here=place))
     play.happens(0.0, e.Tick())
     play.on(0.1, p.WATCH, view)
     play.passes(0.6)
@@ -348,7 +377,7 @@ def test_a_process_after_a_boot_says_of_its_own_machine_that_its_former_tenure_s
         leader=b"me", foreign=True, owes=True,
     )  # fmt: skip
     play = p.Play(p.contender(fence=FENCE), record)
-    play.contender = replace(play.contender, place=place)
+    play.contender = replace(play.contender, claim=replace(play.contender.claim, here=place))
     play.happens(0.0, e.Tick())
     play.on(0.1, LOOK, shown(MINE))
     play.on(0.2, p.WATCH, GUARDED)
@@ -423,7 +452,7 @@ def test_a_session_that_is_given_up_watches_no_record() -> None:
 def test_an_orderly_end_leaves_nothing_to_warn_of() -> None:
     """The node keeps what it knew of its own record no longer than the record is there."""
     play = looking()
-    play.contender = replace(play.contender, place=HERE)
+    play.contender = replace(play.contender, claim=replace(play.contender.claim, here=HERE))
     play.on(0.2, p.WATCH, p.FREE)
     play.on(0.3, p.ACQUIRE, p.WON)
     play.ends(0.4, "holding")

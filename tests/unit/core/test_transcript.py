@@ -1,18 +1,24 @@
-"""The hand-over in the docstring of the core, played by the core."""
+"""The transcripts in the docstrings of the core, played by the core."""
 
 import re
 from dataclasses import dataclass, field
 
 import supervisor.core
+import supervisor.core.claim
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.claim.record import TenureRecord
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.state import Contender
 from supervisor.core.contender.step import step
+from supervisor.core.frozen import replace
+from supervisor.core.settings import Fence, Place
 from tests.models.words import short
 from tests.unit.core import play as p
+
+LOST = TenureRecord("rival", lock_delay_s=30.0, target="db1", place=Place("m", "db1", "b"))
 
 
 def told(event: e.Event) -> str:
@@ -20,10 +26,19 @@ def told(event: e.Event) -> str:
     if not isinstance(event, e.Answered):
         return short(event)
     outcome = event.outcome
-    shows = (
-        f"key of {outcome.session or 'nobody'}" if isinstance(outcome, o.KeyView) else type(outcome).__name__
-    )
+    shows = type(outcome).__name__
+    if isinstance(outcome, o.KeyView):
+        shows = f"key of {outcome.session or 'nobody'}{', guarded' if outcome.has_record_flags else ''}"
+    elif isinstance(outcome, o.TenureShown | o.SlotsView | o.SlotWritten):
+        shows = short(outcome)
     return f"{type(event.request).__name__}: {shows}"
+
+
+def documented(title: str, docstring: str | None) -> list[str]:
+    """Return the lines of the transcript below this title."""
+    block = re.search(rf"\*{title}\..*?\n\n(.*?)\n\n", docstring or "", re.S)
+    assert block is not None, title
+    return [line.strip() for line in block[1].splitlines()]
 
 
 @dataclass
@@ -65,5 +80,26 @@ def test_the_transcript_of_a_hand_over_is_what_the_core_does() -> None:
     node.answers(p.RELEASE, o.Done(), 4.2)
     node.happens(e.Tick(), 5.2)
     node.answers(p.DESTROY, o.Done(), 5.3)
-    block = re.search(r"\*A hand-over\..*?\n\n(.*?)\n\n", supervisor.core.__doc__ or "", re.S)
-    assert block and [line.strip() for line in block[1].splitlines()] == node.lines
+    assert documented("A hand-over", supervisor.core.__doc__) == node.lines
+
+
+def test_the_transcript_of_a_guard_is_what_the_core_does() -> None:
+    """The machine of the former holder is lost, and the fence switches it off."""
+    fence = Fence(p.hook("fence", 20.0), target="here", after_s=1.0)
+    node = Transcript(new_contender(p.contender(fence=fence), spread=0.0, instance="i"))
+    node.happens(e.Tick(), 0.0)
+    node.answers(p.CREATE, o.Created("s"), 0.1)
+    node.answers(p.RENEW, o.SessionAlive(), 0.2)
+    node.answers(r.WatchTenure, o.TenureShown(6, 6, LOST), 0.3)
+    node.answers(p.WATCH, replace(p.RIVAL, has_record_flags=True), 0.4)
+    node.happens(e.Tick(), 0.7)
+    node.answers(r.WatchTenure, o.TenureShown(6, 6, LOST), 0.8)
+    node.answers(p.WATCH, o.KeyView(10, None, b"", 3, 10, 3, has_record_flags=True), 2.0)
+    node.answers(p.ACQUIRE, o.Won(3, 11, 4), 2.1)
+    node.answers(r.WatchTenure, o.TenureShown(6, 6, LOST), 2.2)
+    node.happens(e.Tick(), 3.1)
+    node.answers(r.WatchTenure, o.TenureShown(6, 6, LOST), 3.2)
+    node.hook_ends(4.0)
+    node.answers(r.Rewrite, o.Done(), 4.1)
+    node.hook_ends(4.3)
+    assert documented("A guard", supervisor.core.claim.__doc__) == node.lines

@@ -1,0 +1,400 @@
+"""The claim of one contender: what it knows of its key's tenure record, and what it owes to that record.
+
+``TRANSITIONS`` draws how its session stands to the record. A contender with ``fence`` looks at the record
+before a session's first try. Its acquire writes our record where there is none, and otherwise leaves that of
+another session in place, behind which a guard waits. Its release takes ours away. A session that ended in
+another way, or whose writes have no answer, may be named by a record for which another node waits. So once
+the session is destroyed, and no late write can name it any more, the record is read and put right.
+
+The claim has one lane: for looks, for the watch of a holder, and for what this node must write in the place
+of what it has read (``correction``). That is a check-and-set, so it never overwrites what somebody else has
+said. A contender without a fence keeps no record, and sees to those of others in the same way.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from supervisor.core.claim.guard import Guard
+from supervisor.core.claim.record import ABSENT, TenureRecord, in_whole_ms, merge
+from supervisor.core.frozen import dataclass, replace
+from supervisor.core.lease import Lease
+from supervisor.core.lock.base import IDLE_PAUSE_S, WAIT_S, WATCH_S
+from supervisor.core.machines.lane import Lane
+from supervisor.core.machines.machine import next_state
+from supervisor.core.machines.session import Session, Terms
+from supervisor.core.machines.tenure import Tenure
+from supervisor.core.outcomes import (
+    Denied,
+    Done,
+    KeyView,
+    LostRace,
+    Outcome,
+    RecordExists,
+    TenureShown,
+    View,
+    Won,
+)
+from supervisor.core.requests import Acquire, MarkTenure, Release, Request, Rewrite, WatchTenure
+from supervisor.core.settings import NOWHERE, ItemSettings, Place
+from supervisor.core.times import LONG_AGO, NEVER
+
+VALUE_BYTES_MAX = 262_144  # what a transaction carries for certain, encoded (agent/txn_endpoint.go)
+LOOK_PAUSE_S = 0.25  # who takes the free key reads the record anyway; far less than a fence leaves to a loser
+GUARD_LOOK_S = 5.0  # a record that the holder writes behind its guard leaves the key as it is
+
+
+class Standing(StrEnum):
+    """How the session of a contender stands to the tenure record."""
+
+    UNSEEN = "unseen"
+    CLEAR = "clear"
+    OWING = "owing"
+    SETTLING = "settling"
+
+
+class StandingEnd(StrEnum):
+    """The cause that ends a standing."""
+
+    LOOKED = "the record is read, and right"
+    SENT = "a record of it, or an acquire over that of another, is sent"
+    RELEASED = "its record went with the lock"
+    DESTROYED = "the destroy is over, and a tenure record may name it"
+    SETTLED = "no tenure record says that it acts"
+    ABANDONED = "the record is left to the next process"
+    SUCCEEDED = "another session is asked for"
+
+
+TRANSITIONS: Mapping[Standing, Mapping[StandingEnd, Standing]] = {
+    Standing.UNSEEN: {
+        StandingEnd.LOOKED: Standing.CLEAR,
+        StandingEnd.SENT: Standing.OWING,
+    },
+    Standing.CLEAR: {
+        StandingEnd.SENT: Standing.OWING,
+        StandingEnd.SUCCEEDED: Standing.UNSEEN,
+    },
+    Standing.OWING: {
+        StandingEnd.RELEASED: Standing.CLEAR,
+        StandingEnd.DESTROYED: Standing.SETTLING,
+    },
+    Standing.SETTLING: {
+        StandingEnd.SETTLED: Standing.CLEAR,
+        StandingEnd.ABANDONED: Standing.OWING,
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The known tenure record of one key, and the standing of our session to it."""
+
+    here: Place = NOWHERE  # where this process runs
+    standing: Standing = Standing.UNSEEN
+    lane: Lane = Lane()
+    record: TenureRecord | None = None  # as it was read or written last. None: it is not known
+    record_index: int = 0  # its ModifyIndex, by which it is written over. 0: not known
+    # Our session, while it holds and its record is watched. None: the record is not watched.
+    watches: str | None = None
+    index: int = 0  # the index from which that watch waits. 0: it is answered at once
+    over: bool = False  # the newest acquire went over the record of another session, or wrote ours
+    exists: bool = False  # an acquire was refused because of a record that the flags do not tell of
+    owed: str | None = None  # the destroyed session whose record is settled
+    settle_by: float = NEVER  # how long a process that goes on waits for that
+    guard: Guard | None = None  # what the tenure waits for that has acquired over another's record
+    disowned: str | None = None  # the session of a record of which nothing acts, by an operator's word
+
+    @property
+    def owes(self) -> bool:
+        """Whether a record that names our session may be there, or the flags of another's record."""
+        return self.standing in (Standing.OWING, Standing.SETTLING)
+
+    @property
+    def settles(self) -> bool:
+        return self.standing is Standing.SETTLING
+
+    def names(self, session: str) -> bool:
+        """Return whether the record names this session, as far as this node knows."""
+        return self.record is not None and self.record.session == session != ""
+
+    # --- what a write carries -----------------------------------------------------------------------
+
+    def goes_over(self, view: View | None) -> bool:
+        """Return whether the acquire that is due leaves the record of another session in place."""
+        return self.exists or (isinstance(view, KeyView) and view.has_record_flags and not view.session)
+
+    def for_acquire(self, request: Request, view: View | None, ours: TenureRecord | None) -> Request:
+        """Return the acquire: with our record where there is none, else over that of another session.
+
+        The key's flags tell of a record. A key that is still held is expected to be released in order.
+        """
+        if not isinstance(request, Acquire):
+            return request
+        over = self.goes_over(view)
+        return replace(request, claim=None if over else ours, over_record=over)
+
+    def for_rewrite(self, request: Rewrite, view: View | None, ours: TenureRecord | None) -> Rewrite:
+        """Return the rewrite with our record, if this node keeps one or has kept one in this tenure.
+
+        A record never shrinks while its tenure lasts, and keeps its target.
+        """
+        kept = self.record if self.names(request.session) else None
+        if kept is not None and ours is not None:
+            ours = merge(kept, ours)
+        if ours is None and kept is None:
+            return replace(request, ends_record=isinstance(view, KeyView) and view.has_record_flags)
+        return replace(request, claim=ours or kept)
+
+    def for_release(self, request: Request, view: View | None, session: Session) -> Request | None:
+        """Return the release, which takes our record away and keeps the flags of another's.
+
+        None: a read must come first, because a process that goes on with a session on record knows no flags.
+        """
+        if not isinstance(request, Release):
+            return request
+        ours, unread = self.names(session.id), not isinstance(view, KeyView) or not view.index
+        if self.owes and unread and not ours and not session.unread:
+            return None
+        marked = view.has_record_flags if isinstance(view, KeyView) and not unread else self.owes
+        has_entry = view is not None and view.has_entry(session.id)
+        over = not ours and (marked or (self.over and not has_entry))
+        if ours and len(request.value) > VALUE_BYTES_MAX:
+            request = replace(request, value=b"")  # a transaction limits it, and nobody leads by it any more
+        return replace(request, ends_record=ours, over_record=over)
+
+    def sent(self, request: Request) -> "Claim":
+        """Note an acquire or a rewrite, with which a debt may begin."""
+        if not isinstance(request, Acquire | Rewrite):
+            return self
+        over = request.claim is not None or (isinstance(request, Acquire) and request.over_record)
+        claim = replace(self, over=over) if isinstance(request, Acquire) else self
+        return become(claim, StandingEnd.SENT) if over and not self.owes else claim
+
+    def lacks(self, view: View | None, session: str, ours: TenureRecord | None) -> bool:
+        """Return whether a holder must write its record, or the flags that tell of it."""
+        if self.record is None or not isinstance(view, KeyView):
+            return False
+        if ours is None:  # the file has no fence any more, and the tenure keeps what it began with
+            return self.names(session) and not view.has_record_flags
+        if not self.names(session) or not view.has_record_flags:
+            return True
+        return merge(self.record, ours) != self.record
+
+    # --- what the answers to writes show ------------------------------------------------------------
+
+    def tried(self, request: Request, outcome: Outcome) -> "Claim":
+        """Note what an acquire has written, or why it was refused."""
+        if isinstance(outcome, RecordExists):
+            return replace(self, exists=True)
+        if not isinstance(request, Acquire) or not isinstance(outcome, Won) or request.claim is None:
+            return self
+        return self._with_record(request.claim, outcome.modify_index)
+
+    def rewritten(self, request: Rewrite) -> "Claim":
+        """Note that the rewrite has been carried out."""
+        if request.claim is None and not request.ends_record:
+            return self
+        return self._with_record(request.claim or ABSENT)
+
+    def released(self, request: Request | None, outcome: Outcome) -> "Claim":
+        """Note that our record is gone, if the release took it away."""
+        if not isinstance(request, Release) or not request.ends_record or outcome != Done():
+            return self
+        return become(self, StandingEnd.RELEASED, record=None)
+
+    def destroyed(self, session: str, settle_by: float, now: float) -> "Claim":
+        """Begin to settle what the destroyed session may have left behind."""
+        if self.standing is not Standing.OWING:
+            return self
+        lane = self._kept_look.schedule_by(now)
+        return become(self, StandingEnd.DESTROYED, owed=session, settle_by=settle_by, lane=lane)
+
+    def succeeded(self) -> "Claim":
+        """Begin anew for the session that is asked for now."""
+        return self if self.standing is Standing.UNSEEN else become(self, StandingEnd.SUCCEEDED, over=False)
+
+    def _with_record(self, record: TenureRecord, index: int = 0) -> "Claim":
+        """Return the claim with the record that we have written.
+
+        index: its ModifyIndex. 0: not known, so the record is read at once, because a watch on it may have
+        told of this write already, and then waits for the next one.
+        """
+        lane = self.lane.mark_stale() if index or self._is_looking else Lane(due_at=LONG_AGO)
+        return replace(self, record=record, record_index=index, index=index, lane=lane)
+
+    # --- when the record is read --------------------------------------------------------------------
+
+    def observe(self, before: View | None, view: View | None, session: str | None, now: float) -> "Claim":
+        """Take in a view of the key: who does not hold it reads the record once after each change."""
+        if not isinstance(view, KeyView):
+            return self
+        claim = replace(self, exists=False) if self.exists and view.session else self
+        changed = not isinstance(before, KeyView) or view.modify_index != before.modify_index
+        holds = bool(session) and view.session == session
+        if holds or self.watches or not view.has_record_flags or not changed:
+            return claim
+        lane = self.lane.mark_stale().schedule_by(now + LOOK_PAUSE_S)
+        return replace(claim, record=None, lane=lane)
+
+    def following(self, view: View | None, session: str, now: float, *, fenced: bool) -> "Claim":
+        """Watch the record of this session from now on, if it holds and has a record or is to have one."""
+        if not isinstance(view, KeyView) or view.session != session or self.watches == session:
+            return self
+        return self.followed(session, now) if fenced or view.has_record_flags else self
+
+    def followed(self, session: str, now: float) -> "Claim":
+        return replace(self, watches=session, lane=self._kept_look.schedule_by(now))
+
+    def given_up(self) -> "Claim":
+        """Watch no more. What the record says is kept, because the release that follows depends on it."""
+        claim = replace(self, guard=None)
+        return replace(claim, watches=None, index=0, lane=self._kept_look) if self.watches else claim
+
+    def look_again(self, now: float) -> "Claim":
+        """Read the record now, because the watch on it may hang."""
+        pending = self.lane.pending
+        if isinstance(pending, MarkTenure) or self._is_looking:
+            return self  # it is under way
+        if pending is None and not self.index and self.lane.due_at != NEVER:
+            return self  # it waits for its time, after one without an answer
+        return replace(self, lane=Lane(due_at=now), index=0)
+
+    def stalled(self) -> "Claim":
+        return replace(self, lane=self.lane.mark_stale())
+
+    def silenced(self) -> "Claim":
+        """Return the claim of a contender that has ended its work, but for what it settles."""
+        return self if self.settles else replace(self, lane=self.lane.schedule_at(NEVER))
+
+    @property
+    def _kept_look(self) -> Lane:
+        """The empty lane, but for a look that is under way: two never go side by side."""
+        return self.lane.mark_stale() if self._is_looking else Lane()
+
+    @property
+    def _is_looking(self) -> bool:
+        return isinstance(self.lane.pending, WatchTenure) and not self.lane.pending.index
+
+    def begin(
+        self, terms: Terms, view: View | None, right: TenureRecord | None, now: float, *, awaited: bool
+    ) -> tuple["Claim", Request | None]:
+        """Begin what is due: to write ``right`` over the record that was read, or to read the record.
+
+        awaited: a first try waits for a look.
+        """
+        if right is not None and self.record_index and not isinstance(self.lane.pending, MarkTenure):
+            mark = MarkTenure(terms.item, now, terms.exchange_s, terms.key, right, self.record_index)
+            return replace(self, lane=Lane().begin(mark)), mark  # a watch is given up for it
+        lane = self.lane
+        if awaited and lane == Lane():
+            lane = Lane(due_at=now)
+        if not lane.ready(now):
+            return self, None
+        if self.watches and self.index:
+            look = WatchTenure(terms.item, now, WATCH_S, terms.key, self.index, WAIT_S)
+        elif self.watches or self.settles or awaited or self._must_look(view):
+            look = WatchTenure(terms.item, now, terms.exchange_s, terms.key)
+        else:
+            return replace(self, lane=Lane()), None
+        return replace(self, lane=lane.begin(look)), look
+
+    def _must_look(self, view: View | None) -> bool:
+        """Tell whether this node does not know the record, or the holder waits behind that of another."""
+        if not isinstance(view, KeyView) or not view.has_record_flags:
+            return False
+        return self.record is None or (bool(view.session) and self.record.session != view.session)
+
+    # --- what a look shows --------------------------------------------------------------------------
+
+    def answered(
+        self,
+        terms: Terms,
+        request: Request,
+        outcome: Outcome,
+        view: View | None,
+        now: float,
+        *,
+        awaited: bool,
+    ) -> "Claim":
+        """Take in the record, and watch it on. One that cannot be read or written is read again."""
+        stale, lane = self.lane.stale, self.lane
+        asks_on = self.watches or self.settles or (awaited and isinstance(request, WatchTenure))
+        if isinstance(outcome, Denied) and not asks_on:
+            lane = Lane()  # until the key changes
+        elif not isinstance(outcome, TenureShown | Done):
+            lane = lane.finish(now if isinstance(outcome, LostRace) else now + terms.retry_s)
+        if isinstance(request, MarkTenure):
+            if isinstance(outcome, Done):
+                return self._with_record(request.record)
+            known = self.record if self.watches else None
+            return replace(self, record=known, record_index=0, index=0, lane=lane)
+        if not isinstance(outcome, TenureShown):
+            return replace(self, lane=lane, index=0)
+        if stale:
+            return replace(self, lane=lane.finish(now), index=0)
+        claim = replace(self, record=outcome.record or ABSENT, record_index=outcome.modify_index)
+        if not self.watches:
+            return replace(claim, lane=Lane(due_at=now + GUARD_LOOK_S if claim._must_look(view) else NEVER))
+        fell = outcome.index < self.index
+        pause_s = IDLE_PAUSE_S if outcome.index == self.index else 0.0  # it has waited for nothing
+        return replace(claim, lane=Lane(due_at=now + pause_s), index=0 if fell else outcome.index)
+
+    def concluded(self, outcome: Outcome, *, is_right: bool, is_last: bool) -> "Claim":
+        """End a look before the first try, or behind the destroy, once the record is right.
+
+        A token that may not write the record has written none. is_last: this process ends, and asks once.
+        """
+        if self.standing is Standing.UNSEEN:
+            return become(self, StandingEnd.LOOKED) if is_right else self
+        if not self.settles:
+            return self
+        if is_right or isinstance(outcome, Denied):
+            return become(self, StandingEnd.SETTLED, owed=None, settle_by=NEVER)
+        if is_last and not isinstance(outcome, TenureShown | Done | LostRace):
+            return self.abandoned()
+        return self
+
+    def abandoned(self) -> "Claim":
+        return become(self, StandingEnd.ABANDONED, owed=None, settle_by=NEVER, lane=Lane())
+
+    # --- a tenure begins -----------------------------------------------------------------------------
+
+    def begun(self, view: View, session: str, free_at: float, target: str | None, now: float) -> "Claim":
+        """Return the claim of a tenure that begins, with a guard if somebody else may be acting.
+
+        The answer to an acquire over a record may be lost, and a PUT take the flags away before a read.
+        free_at, target: those of the guard.
+        """
+        if self.names(session) or not isinstance(view, KeyView):
+            return self
+        guards = view.has_record_flags or self.over
+        return replace(self, record=None, guard=Guard(now, self.here, target, free_at) if guards else None)
+
+    def keeps_out(self, view: View, session: str) -> bool:
+        """Return whether a rival that has the key waits until our lease is over, behind our record."""
+        return isinstance(view, KeyView) and view.has_record_flags and self.names(session)
+
+    def ours(
+        self, settings: ItemSettings, lease: Lease, session: Session, tenure: Tenure | None
+    ) -> TenureRecord | None:
+        """Return the record of our session. None: the file has no fence, so there is none."""
+        fence = settings.fence
+        if fence is None:
+            return None
+        return TenureRecord(
+            session=session.id,
+            lock_delay_s=in_whole_ms(settings.lockout_s),
+            lose_time_s=in_whole_ms(lease.lose_time_s),
+            target=fence.target or session.node,
+            node=session.node,
+            place=self.here,
+            token=0 if tenure is None else tenure.token,
+        )
+
+
+def become(claim: Claim, cause: StandingEnd, **changes: Any) -> Claim:
+    """Return the claim in the standing that follows for this cause, with these changes of other fields.
+
+    No other line of the core sets the standing, except where a process that starts goes on with a record.
+    """
+    return replace(claim, standing=next_state(TRANSITIONS, claim.standing, cause), **changes)
