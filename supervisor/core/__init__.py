@@ -39,7 +39,7 @@ and each start by exactly one event.
 *A hand-over.* A waiter takes over from a rival, and steps down later. Each line is a step: an event, and the
 actions that follow. The record is written within the step that needs it, and ``recorded`` is the step after
 that. ``WatchKey(9)`` waits for a change after index 9; up and down are hooks of on_acquire and on_lose, and
-#1 is an attempt.
+#1 is an attempt. ``claim`` has such a transcript of a guard, ``lock.semaphore`` that of a slot.
 
     Tick -> CreateSession, WatchKey(0, consistent)
     CreateSession: Created -> RenewSession s, record session s
@@ -106,12 +106,16 @@ themselves wait for the prune delay.
 
 *What ends a belief.* Each is a call of ``Tenure.lose``, and there is no other:
 
-    step.py         LEASE_EXPIRED: no contact came in time
-    reducer.py      what a read or a watch shows (the reason of the verdict), UNHEALTHY, MAINTENANCE, and
-                    ACQUIRE_FAILED, three times: no record, no watchdog, no right to write a tenure record
-    lifecycle.py    SESSION_ALTERED, STEP_DOWN, and the reason of a stop or of a reload
-    phases.py       ACQUIRE_FAILED: on_acquire has failed
-    tenure.py       RUN_EXITED: the run child has ended
+    LEASE_EXPIRED       no contact came in time                                        step.py
+    as the verdict has  what a read or a watch shows                                   reducer.py
+    UNHEALTHY           candidate_check has failed                                     reducer.py
+    MAINTENANCE         this node is in Consul's maintenance mode                      reducer.py
+    ACQUIRE_FAILED      no record, no watchdog, no right to write a tenure record      reducer.py
+    ACQUIRE_FAILED      on_acquire has failed                                          phases.py
+    SESSION_ALTERED     Consul has made another session than was asked for             lifecycle.py
+    STEP_DOWN           an operator asks for it                                        lifecycle.py
+    as the stop has     a stop, a reload                                               lifecycle.py
+    RUN_EXITED          the run child has ended                                        tenure.py
 
 *Silence is never news.* A request without an answer may have been applied or not. So a contender treats
 silence neither as a loss nor as a win. A holder goes on until its belief ends. A waiter whose acquire has no

@@ -68,20 +68,3 @@ def merge(kept: TenureRecord, claim: TenureRecord) -> TenureRecord:
     lock_delay_s = max(kept.lock_delay_s, claim.lock_delay_s)
     lose_time_s = max(kept.lose_time_s, claim.lose_time_s)
     return replace(kept, state=claim.state, lock_delay_s=lock_delay_s, lose_time_s=lose_time_s)
-
-
-def put_right(
-    record: TenureRecord, owed: str | None, holder: str | None, target: str | None, here: Place
-) -> TenureRecord | None:
-    """Return what this node must write in place of a record that is not its own. None: it is right.
-
-    owed: the session of this process that holds no more, and of which nothing acts. None: there is none.
-    holder: the session that holds, if any, whose record is right.
-    target: how this machine is named to the fence.
-    """
-    if record.state is not State.ENDED and owed and record.session == owed:
-        return replace(record, state=State.ENDED)
-    known = record.place.machine and here.machine and not record.place.is_same_machine(here)
-    if record.target and record.target == target and known and record.session != holder:
-        return replace(record, target=None)  # the name means this machine now, so a shot would hit it
-    return None

@@ -236,7 +236,11 @@ class Contender:
         return self.tenure is not None or isinstance(self.session.write.pending, Acquire)
 
     def may_act(self, now: float) -> bool:
-        """Return whether this node may act as holder now: on_acquire is done, and the lease is valid."""
+        """Return whether this node may act as holder now: on_acquire is done, and the lease is valid.
+
+        It says nothing of the next moment: the lease may end before the caller has acted by the answer. Only
+        a hook or ``run`` is stopped in time, and only a resource that checks the fencing token refuses.
+        """
         tenure = self.tenure
         return tenure is not None and tenure.phase is Phase.HOLDING and now < tenure.expires_at(self.lease)
 

@@ -8,6 +8,27 @@ So a write that Consul applies late fails if anything has changed meanwhile.
 A contender takes two steps: it stands in line (``JoinSemaphore``), and then takes a slot (``TakeSlot``).
 ``lock.slots`` computes when a slot is free, ``lock.queue`` how long a later contender leaves the slot to
 earlier ones.
+
+*A slot.* The only slot is taken; then its holder o1 leaves, and s is next in line. Each line is a step, as in
+the docstring of the core.
+
+    Tick -> CreateSession, WatchSlots(0, consistent)
+    CreateSession: Created -> RenewSession s, record session s
+    recorded -> -
+    RenewSession: SessionAlive -> -
+    WatchSlots: held by o1, 1 contenders -> JoinSemaphore s
+    JoinSemaphore: in line -> WatchSlots(60)
+    WatchSlots: held by o1, 2 contenders -> WatchSlots(60)
+    WatchSlots: held by nobody, 1 contenders -> TakeSlot s
+    TakeSlot: has a slot, token 71 -> record tenure s
+    recorded -> start up#1, WatchSlots(71, consistent), became acquiring
+    up ended well -> record holding s, became holding
+    recorded -> -
+    StepDownAsked -> record losing s, start down#1, became losing
+    recorded -> -
+    down ended well -> record session s
+    recorded -> LeaveSemaphore s, became resting
+
 """
 
 from itertools import count, islice

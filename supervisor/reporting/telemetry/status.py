@@ -73,7 +73,10 @@ class Status:
         return self._contenders.by_name.get(name) or self._contenders.not_begun.get(name)
 
     def holds(self, name: str) -> bool | None:
-        """Return whether this node holds the item at this instant. None: there is no such item."""
+        """Return whether this node holds the item at this instant. None: there is no such item.
+
+        As ``Contender.may_act``, it says nothing of the next moment.
+        """
         contender = self.item(name)
         return None if contender is None else contender.may_act(self._clock())
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import supervisor.core
 import supervisor.core.claim
+import supervisor.core.lock.semaphore
 from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
@@ -17,6 +18,7 @@ from supervisor.core.frozen import replace
 from supervisor.core.settings import Fence, Place
 from tests.models.words import short
 from tests.unit.core import play as p
+from tests.unit.core import slot_play as slots
 
 LOST = TenureRecord("rival", lock_delay_s=30.0, target="db1", place=Place("m", "db1", "b"))
 
@@ -103,3 +105,20 @@ def test_the_transcript_of_a_guard_is_what_the_core_does() -> None:
     node.answers(r.Rewrite, o.Done(), 4.1)
     node.hook_ends(4.3)
     assert documented("A guard", supervisor.core.claim.__doc__) == node.lines
+
+
+def test_the_transcript_of_a_slot_is_what_the_core_does() -> None:
+    """All slots are taken, then one holder leaves. It is the only one before us in line."""
+    node = Transcript(new_contender(slots.semaphore(limit=1), spread=0.0, instance="i"))
+    node.happens(e.Tick(), 0.0)
+    node.answers(p.CREATE, o.Created("s"), 0.1)
+    node.answers(p.RENEW, o.SessionAlive(), 0.2)
+    node.answers(slots.WATCH, slots.view("o1", at=slots.lock("o1", limit=1)), 0.3)
+    node.answers(slots.ENROLL, o.SlotWritten(o.KeyIndexes(50, 50, 1), None), 0.4)
+    node.answers(slots.WATCH, slots.view("o1", "s", at=slots.lock("o1", limit=1)), 0.5)
+    node.answers(slots.WATCH, slots.view("s", at=slots.lock(limit=1, index=70), index=70), 2.0)
+    node.answers(slots.TAKE, o.SlotWritten(o.KeyIndexes(50, 50, 1), o.KeyIndexes(9, 71, 0)), 2.1)
+    node.hook_ends(2.2)
+    node.happens(e.StepDownAsked("n", 10.0), 4.0)
+    node.hook_ends(4.1)
+    assert documented("A slot", supervisor.core.lock.semaphore.__doc__) == node.lines
