@@ -339,20 +339,11 @@ class Claim:
         pause_s = IDLE_PAUSE_S if outcome.index == self.index else 0.0  # it has waited for nothing
         return replace(claim, lane=Lane(due_at=now + pause_s), index=0 if fell else outcome.index)
 
-    def concluded(self, outcome: Outcome, *, is_right: bool, is_last: bool) -> "Claim":
-        """End a look before the first try, or behind the destroy, once the record is right.
-
-        A token that may not write the record has written none. is_last: this process ends, and asks once.
-        """
-        if self.standing is Standing.UNSEEN:
-            return become(self, StandingEnd.LOOKED) if is_right else self
-        if not self.settles:
-            return self
-        if is_right or isinstance(outcome, Denied):
+    def concluded(self) -> "Claim":
+        """End a look before the first try, or behind the destroy, because the record is right."""
+        if self.settles:
             return become(self, StandingEnd.SETTLED, owed=None, settle_by=NEVER)
-        if is_last and not isinstance(outcome, TenureShown | Done | LostRace):
-            return self.abandoned()
-        return self
+        return become(self, StandingEnd.LOOKED) if self.standing is Standing.UNSEEN else self
 
     def abandoned(self) -> "Claim":
         return become(self, StandingEnd.ABANDONED, owed=None, settle_by=NEVER, lane=Lane())

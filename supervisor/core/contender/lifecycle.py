@@ -170,6 +170,12 @@ def session_died(contender: Contender, now: float) -> Contender:
     return replace(contender, tenure=tenure.with_reason(Reason.SESSION_INVALIDATED))
 
 
+def leave_record(contender: Contender) -> Contender:
+    """Leave to the next process the tenure record that a destroyed session may have left behind."""
+    session = contender.session.abandoned(contender.claim.owed or "")
+    return replace(contender, session=session, claim=contender.claim.abandoned())
+
+
 def session_altered(contender: Contender, why: str, now: float) -> Contender:
     """Give up a session that differs from the request, and end its tenure in order.
 

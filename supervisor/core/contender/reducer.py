@@ -13,6 +13,7 @@ from supervisor.core.contender.lifecycle import (
     depart,
     end_session,
     guard_ended,
+    leave_record,
     observe,
     observe_record,
     recover,
@@ -249,23 +250,18 @@ def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now
 
 def _claim_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
     """Take in the tenure record. No answer is no look, and a fence or a first try waits for one."""
-    is_look, awaited = (
-        isinstance(outcome, TenureShown) and not contender.claim.lane.stale,
-        contender.awaits_look,
-    )
-    claim = contender.claim.answered(
-        contender.terms, request, outcome, contender.lock.view, now, awaited=awaited
-    )
+    claim, view, awaited = contender.claim, contender.lock.view, contender.awaits_look
+    is_look = isinstance(outcome, TenureShown) and not claim.lane.stale
+    claim = claim.answered(contender.terms, request, outcome, view, now, awaited=awaited)
     contender = replace(contender, claim=claim)
     if is_look:
         contender = observe_record(contender, request.at, now)
-    may_not = isinstance(request, MarkTenure) and isinstance(outcome, Denied)
-    is_right = may_not or ((is_look or outcome == Done()) and contender.correction is None)
-    left = contender.claim.owed
-    claim = contender.claim.concluded(outcome, is_right=is_right, is_last=contender.final_attempt)
-    if left and claim.owes and not claim.owed:
-        contender = replace(contender, session=contender.session.abandoned(left))
-    return replace(contender, claim=claim)
+    # A token that may not write the record has written none.
+    may_not = isinstance(outcome, Denied) and (claim.settles or isinstance(request, MarkTenure))
+    if may_not or ((is_look or outcome == Done()) and contender.correction is None):
+        return replace(contender, claim=contender.claim.concluded())
+    is_silent = not isinstance(outcome, TenureShown | Done | LostRace)
+    return leave_record(contender) if is_silent and claim.settles and contender.final_attempt else contender
 
 
 def _destroyed(contender: Contender, outcome: Outcome, now: float) -> Contender:

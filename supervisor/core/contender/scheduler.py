@@ -22,7 +22,13 @@ from supervisor.core.beside import maintenance as maintenances
 from supervisor.core.beside import on_change as changes
 from supervisor.core.beside import service as services
 from supervisor.core.claim.guard import Guard
-from supervisor.core.contender.lifecycle import end_session, lease_by, release_once_recorded, want_session
+from supervisor.core.contender.lifecycle import (
+    end_session,
+    lease_by,
+    leave_record,
+    release_once_recorded,
+    want_session,
+)
 from supervisor.core.contender.state import Contender, has_finished, has_let_go
 from supervisor.core.frozen import replace
 from supervisor.core.machines import phases
@@ -154,9 +160,7 @@ def _advance_session(contender: Contender, now: float) -> Begun:
         if contender.departing and now >= session.may_be_abandoned_at(contender.terms):
             contender = replace(contender, session=session.abandoned(session.id))
         if contender.departing and now >= contender.claim.settle_by:
-            left = contender.claim.owed or ""
-            claim, session = contender.claim.abandoned(), contender.session.abandoned(left)
-            contender = replace(contender, claim=claim, session=session)
+            contender = leave_record(contender)
     session = contender.session
     if contender.tenure is None and session.stage is Stage.LIVE:
         if session.asked_delay_s not in (None, contender.asked_session.lock_delay_s):
