@@ -94,7 +94,8 @@ key), ``renew``, ``write``, and that of its claim. With ``candidate_check: {main
 more, which reads Consul's maintenance mode, and with ``service`` one that keeps an instance of that service.
 Beside the lanes, hooks run in two sequences, that of the tenure and that of on_change, and candidate_check
 runs one attempt at a time. Lanes do not wait for each other. A lane whose exchange began before the present
-state marks the answer as stale: a stale answer can confirm what is known, and never contradict it.
+state marks the answer as stale: a stale read can confirm what is known, and never contradict it, and a stale
+watch or look tells nothing.
 
 *What expires first.* A holder counts from ``contact``, the send time of the newest request whose consistent
 answer showed it as holder: a read, a watch, or the write that won. Belief ends at ``contact + room``. Then
@@ -126,8 +127,9 @@ node without a tenure has a session only while it may come to hold. An observer,
 unfit node have none.
 
 *The record.* A process that crashes leaves its tenure to the next one. So three things wait for the record:
-the first acquire of a session, the first hook of a tenure, and the release after its last hook. A loss goes
-on record before on_lose while the lease leaves time for that; otherwise on_lose begins first.
+the first acquire of a session, the first hook of a tenure except a fence, and the release after its last
+hook. A loss goes on record before on_lose while the lock is still ours and the lease leaves time for that;
+otherwise on_lose begins first.
 
 *Which rule lives where.*
 

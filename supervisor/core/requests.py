@@ -125,7 +125,7 @@ class Acquire(Request):
     session: str
     value: bytes
     index: int = 0  # the ModifyIndex of the free key. 0: the key is absent
-    claim: TenureRecord | None = None  # our tenure record, written with it where there is none yet
+    record: TenureRecord | None = None  # our tenure record, written with it where there is none yet
     over_record: bool = False  # over the tenure record of another session, which stays
 
 
@@ -148,7 +148,7 @@ class Rewrite(Request):
     session: str
     value: bytes
     of_slot: bool = False  # the key is the contender key of a semaphore
-    claim: TenureRecord | None = None  # our tenure record, written with it
+    record: TenureRecord | None = None  # our tenure record, written with it
     ends_record: bool = False  # whosever tenure record there is goes, because this node keeps none
 
 
@@ -165,7 +165,7 @@ class WatchTenure(Request):
 
 @dataclass(frozen=True, slots=True)
 class MarkTenure(Request):
-    """Check-and-set of the tenure record of ``key``, by a session that holds no more."""
+    """Check-and-set of the tenure record of ``key``, whoever it is of."""
 
     key: str
     record: TenureRecord

@@ -243,7 +243,7 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
             yield o.Dropped("500 EOF")
         case r.Acquire():
             yield from (o.Won(3, 7, 1), o.LockDelayed(), o.LostRace(), o.SessionGone(), o.Denied(""))
-            if request.claim is not None:
+            if request.record is not None:
                 yield o.RecordExists()
         case r.WatchTenure():
             yield from (o.TenureShown(7, 7 if record else 0, record) for record in RECORDS)

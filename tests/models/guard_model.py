@@ -849,7 +849,7 @@ class _BehindTheGuard:
         """Apply a write as agent/consul/state/txn.go does: all of its operations, or none."""
         consul, now = world.consul, world.now
         match request:
-            case r.Acquire(session=session, value=value, claim=claim):
+            case r.Acquire(session=session, value=value, record=claim):
                 if now < consul.delay_until:
                     return consul, o.LockDelayed()
                 expected = consul.modify if consul.create else 0
@@ -864,7 +864,7 @@ class _BehindTheGuard:
                 consul = consul.wrote(session=session, value=value, guarded=guarded, locks=locks)
                 won = o.Won(consul.create, consul.modify, consul.locks)
                 return (consul if claim is None else consul.with_record(claim)), won
-            case r.Rewrite(session=session, value=value, claim=claim):
+            case r.Rewrite(session=session, value=value, record=claim):
                 if now < consul.delay_until:
                     return consul, o.LockDelayed()
                 if consul.session != session:

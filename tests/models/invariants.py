@@ -200,7 +200,7 @@ def _news(monitor: Monitor, before: Contender, request: r.Request, outcome: out.
     if early and isinstance(request, r.WatchKey):
         return monitor  # from the tenure's index on, the next answer shows as much
     match request, outcome:
-        case r.Rewrite(), out.Done() if before.awaits_record:
+        case r.Rewrite(), out.Done() if before.guard_is_over:
             return replace(monitor, contact_at=max(monitor.contact_at, request.at))
         case r.Acquire(), out.Won() if before.tenure is None:
             return _contact(monitor, before, request.at, outcome)

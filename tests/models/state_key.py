@@ -245,7 +245,7 @@ _ALIKE: dict[How, dict[type, str]] = {
     },
     _session: {
         keys.ElectionLock: "holder",
-        Claim: "watches owed",
+        Claim: "watches settling",
         TenureRecord: "session",
         semaphore.SemaphoreLock: "our_session",
         slots.Missing: "name",

@@ -48,12 +48,12 @@ def short(value: object) -> str:
             return f"{name} ({why[:24]})"
         case r.MarkTenure(record=record):
             return f"{name} {session} {record.state} for {record.target or 'nobody'}"
-        case r.Acquire(claim=claim):
+        case r.Acquire(record=claim):
             own = "" if claim is None else " with record"
             return f"{name} {session}{' over' if value.over_record else own}"
         case r.Release(ends_record=ends):
             return f"{name} {session}{' over' if value.over_record else ' and record' if ends else ''}"
-        case r.Rewrite(claim=claim):
+        case r.Rewrite(record=claim):
             ended = " without record" if value.ends_record else ""
             return f"{name} {session}{ended if claim is None else ' with record'}"
         case r.WatchTenure(index=index):

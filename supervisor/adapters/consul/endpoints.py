@@ -80,7 +80,7 @@ def _writes_service(request: to.ServiceRequest) -> str:
 
 def _writes_key(request: to.Acquire | to.Release) -> str:
     rule = _rule("key", request.key, "write")
-    with_record = request.ends_record if isinstance(request, to.Release) else request.claim is not None
+    with_record = request.ends_record if isinstance(request, to.Release) else request.record is not None
     return f"{rule} {_writes_tenure(request)}" if with_record else rule
 
 
@@ -91,7 +91,7 @@ def _writes_tenure(request: to.Acquire | to.Release | to.Rewrite | to.WatchTenur
 def _rewrites(request: to.Rewrite) -> str:
     prefix, _, _ = request.key.rpartition("/")
     rule = _rule(*(("key_prefix", f"{prefix}/") if request.of_slot else ("key", request.key)), "write")
-    with_record = request.claim is not None or request.ends_record
+    with_record = request.record is not None or request.ends_record
     return f"{rule} {_writes_tenure(request)}" if with_record else rule
 
 

@@ -65,10 +65,10 @@ def acquire(request: Acquire) -> Call:
     unchanged: dict[str, object] = {"Verb": "check-not-exists", "Key": request.key}
     if request.index:
         unchanged = {"Verb": "check-index", "Key": request.key, "Index": request.index}
-    flags = GUARDED_FLAGS if request.over_record or request.claim is not None else LOCK_FLAGS
+    flags = GUARDED_FLAGS if request.over_record or request.record is not None else LOCK_FLAGS
     operations = [unchanged, _lock(request, flags)]
-    if request.claim is not None:
-        operations += [_record(request, "check-not-exists"), _record(request, "set", request.claim)]
+    if request.record is not None:
+        operations += [_record(request, "check-not-exists"), _record(request, "set", request.record)]
     return transaction(operations)
 
 
@@ -128,11 +128,11 @@ def rewrite(request: Rewrite) -> Call:
     The lock alone would acquire a key that was released meanwhile. A plain write would set LockIndex to 0
     (agent/consul/state/kvs.go, kvsSetTxn: only a lock carries it on).
     """
-    flags = SEMAPHORE_FLAGS if request.of_slot else LOCK_FLAGS if request.claim is None else GUARDED_FLAGS
+    flags = SEMAPHORE_FLAGS if request.of_slot else LOCK_FLAGS if request.record is None else GUARDED_FLAGS
     check: dict[str, object] = {"Verb": "check-session", "Key": request.key, "Session": request.session}
     operations = [check, _lock(request, flags)]
-    if request.claim is not None or request.ends_record:
-        operations.append(_record(request, "set" if request.claim else "delete", request.claim))
+    if request.record is not None or request.ends_record:
+        operations.append(_record(request, "set" if request.record else "delete", request.record))
     return transaction(operations)
 
 

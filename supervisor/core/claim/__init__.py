@@ -7,11 +7,13 @@
 
 An acquire writes our record, an orderly release takes it away. So who acquires over the record of another
 session knows that its holder did not end in order, and guards. A guard ends when that holder says that it has
-ended, when the fence has switched its machine off, when its lease is surely over, or by an operator's word.
+ended, when the fence has switched its machine off, when its lease is surely over, by an operator's word, or
+because the record is our own, of an acquire whose answer was lost.
 
 *Who may be shot.* The machine that the record names, if it is neither this one nor named to the fence as
-this one; not before ``after``, which counts from when the key was seen free; not before its on_lose must have
-ended, once it says that it stops; not by a record that is gone; and only behind a look at the record.
+this one; not before ``after``, which counts from when this node saw the key
+free, else from its acquire; not before its on_lose must have
+ended, once it says that it stops; never by a record that has vanished; and only behind a look at the record.
 
 *A guard.* The machine of the rival is lost. Each line is a step, as in the docstring of the core.
 ``WatchTenure(0)`` is a look, and ``WatchTenure(6)`` waits for a change of the record after index 6.

@@ -39,9 +39,9 @@ from supervisor.core.requests import Acquire, MarkTenure, Release, Request, Rewr
 from supervisor.core.settings import NOWHERE, ItemSettings, Place
 from supervisor.core.times import LONG_AGO, NEVER
 
-VALUE_BYTES_MAX = 262_144  # what a transaction carries for certain, encoded (agent/txn_endpoint.go)
-LOOK_PAUSE_S = 0.25  # who takes the free key reads the record anyway; far less than a fence leaves to a loser
-GUARD_LOOK_S = 5.0  # a record that the holder writes behind its guard leaves the key as it is
+VALUE_BYTES_MAX = 262_144  # the longest value that a transaction surely carries (agent/txn_endpoint.go)
+LOOK_PAUSE_S = 0.25  # whoever takes the free key reads the record anyway; a fence leaves a loser far longer
+GUARD_LOOK_S = 5.0  # a holder that writes its record when its guard ends need not change the key
 
 
 class Standing(StrEnum):
@@ -57,12 +57,12 @@ class StandingEnd(StrEnum):
     """The cause that ends a standing."""
 
     LOOKED = "the record is read, and right"
-    SENT = "a record of it, or an acquire over that of another, is sent"
+    SENT = "a record of the session, or an acquire over another's, is sent"
     RELEASED = "its record went with the lock"
     DESTROYED = "the destroy is over, and a tenure record may name it"
     SETTLED = "no tenure record says that it acts"
     ABANDONED = "the record is left to the next process"
-    SUCCEEDED = "another session is asked for"
+    NEXT_ASKED = "another session is asked for"
 
 
 TRANSITIONS: Mapping[Standing, Mapping[StandingEnd, Standing]] = {
@@ -72,7 +72,7 @@ TRANSITIONS: Mapping[Standing, Mapping[StandingEnd, Standing]] = {
     },
     Standing.CLEAR: {
         StandingEnd.SENT: Standing.OWING,
-        StandingEnd.SUCCEEDED: Standing.UNSEEN,
+        StandingEnd.NEXT_ASKED: Standing.UNSEEN,
     },
     Standing.OWING: {
         StandingEnd.RELEASED: Standing.CLEAR,
@@ -97,10 +97,10 @@ class Claim:
     # Our session, while it holds and its record is watched. None: the record is not watched.
     watches: str | None = None
     index: int = 0  # the index from which that watch waits. 0: it is answered at once
-    over: bool = False  # the newest acquire went over the record of another session, or wrote ours
-    exists: bool = False  # an acquire was refused because of a record that the flags do not tell of
-    owed: str | None = None  # the destroyed session whose record is settled
-    settle_by: float = NEVER  # how long a process that goes on waits for that
+    over: bool = False  # the newest acquire went over another's record, or wrote ours, so one may be there
+    unflagged: bool = False  # an acquire was refused because of a record that the flags do not tell of
+    settling: str | None = None  # the destroyed session whose record is being settled
+    settle_by: float = NEVER  # until when a contender that departs waits for that
     guard: Guard | None = None  # what the tenure waits for that has acquired over another's record
     disowned: str | None = None  # the session of a record of which nothing acts, by an operator's word
 
@@ -121,17 +121,17 @@ class Claim:
 
     def goes_over(self, view: View | None) -> bool:
         """Return whether the acquire that is due leaves the record of another session in place."""
-        return self.exists or (isinstance(view, KeyView) and view.has_record_flags and not view.session)
+        return self.unflagged or (isinstance(view, KeyView) and view.has_record_flags and not view.session)
 
     def for_acquire(self, request: Request, view: View | None, ours: TenureRecord | None) -> Request:
         """Return the acquire: with our record where there is none, else over that of another session.
 
-        The key's flags tell of a record. A key that is still held is expected to be released in order.
+        The key's flags tell of a record. A holder that still has the key is expected to release it in order.
         """
         if not isinstance(request, Acquire):
             return request
         over = self.goes_over(view)
-        return replace(request, claim=None if over else ours, over_record=over)
+        return replace(request, record=None if over else ours, over_record=over)
 
     def for_rewrite(self, request: Rewrite, view: View | None, ours: TenureRecord | None) -> Rewrite:
         """Return the rewrite with our record, if this node keeps one or has kept one in this tenure.
@@ -139,11 +139,10 @@ class Claim:
         A record never shrinks while its tenure lasts, and keeps its target.
         """
         kept = self.record if self.names(request.session) else None
-        if kept is not None and ours is not None:
-            ours = merge(kept, ours)
-        if ours is None and kept is None:
+        record = merge(kept, ours) if kept and ours else ours or kept
+        if record is None:
             return replace(request, ends_record=isinstance(view, KeyView) and view.has_record_flags)
-        return replace(request, claim=ours or kept)
+        return replace(request, record=record)
 
     def for_release(self, request: Request, view: View | None, session: Session) -> Request | None:
         """Return the release, which takes our record away and keeps the flags of another's.
@@ -166,7 +165,7 @@ class Claim:
         """Note an acquire or a rewrite, with which a debt may begin."""
         if not isinstance(request, Acquire | Rewrite):
             return self
-        over = request.claim is not None or (isinstance(request, Acquire) and request.over_record)
+        over = request.record is not None or (isinstance(request, Acquire) and request.over_record)
         claim = replace(self, over=over) if isinstance(request, Acquire) else self
         return become(claim, StandingEnd.SENT) if over and not self.owes else claim
 
@@ -176,25 +175,23 @@ class Claim:
             return False
         if ours is None:  # the file has no fence any more, and the tenure keeps what it began with
             return self.names(session) and not view.has_record_flags
-        if not self.names(session) or not view.has_record_flags:
-            return True
-        return merge(self.record, ours) != self.record
+        return not self.names(session) or not view.has_record_flags or merge(self.record, ours) != self.record
 
     # --- what the answers to writes show ------------------------------------------------------------
 
     def tried(self, request: Request, outcome: Outcome) -> "Claim":
         """Note what an acquire has written, or why it was refused."""
         if isinstance(outcome, RecordExists):
-            return replace(self, exists=True)
-        if not isinstance(request, Acquire) or not isinstance(outcome, Won) or request.claim is None:
+            return replace(self, unflagged=True)
+        if not isinstance(request, Acquire) or not isinstance(outcome, Won) or request.record is None:
             return self
-        return self._with_record(request.claim, outcome.modify_index)
+        return self._with_record(request.record, outcome.modify_index)
 
     def rewritten(self, request: Rewrite) -> "Claim":
         """Note that the rewrite has been carried out."""
-        if request.claim is None and not request.ends_record:
+        if request.record is None and not request.ends_record:
             return self
-        return self._with_record(request.claim or ABSENT)
+        return self._with_record(request.record or ABSENT)
 
     def released(self, request: Request | None, outcome: Outcome) -> "Claim":
         """Note that our record is gone, if the release took it away."""
@@ -207,17 +204,17 @@ class Claim:
         if self.standing is not Standing.OWING:
             return self
         lane = self._kept_look.schedule_by(now)
-        return become(self, StandingEnd.DESTROYED, owed=session, settle_by=settle_by, lane=lane)
+        return become(self, StandingEnd.DESTROYED, settling=session, settle_by=settle_by, lane=lane)
 
-    def succeeded(self) -> "Claim":
+    def next_asked(self) -> "Claim":
         """Begin anew for the session that is asked for now."""
-        return self if self.standing is Standing.UNSEEN else become(self, StandingEnd.SUCCEEDED, over=False)
+        return self if self.standing is Standing.UNSEEN else become(self, StandingEnd.NEXT_ASKED, over=False)
 
     def _with_record(self, record: TenureRecord, index: int = 0) -> "Claim":
         """Return the claim with the record that we have written.
 
         index: its ModifyIndex. 0: not known, so the record is read at once, because a watch on it may have
-        told of this write already, and then waits for the next one.
+        told of this write already, and would wait for the next one.
         """
         lane = self.lane.mark_stale() if index or self._is_looking else Lane(due_at=LONG_AGO)
         return replace(self, record=record, record_index=index, index=index, lane=lane)
@@ -225,10 +222,10 @@ class Claim:
     # --- when the record is read --------------------------------------------------------------------
 
     def observe(self, before: View | None, view: View | None, session: str | None, now: float) -> "Claim":
-        """Take in a view of the key: who does not hold it reads the record once after each change."""
+        """Take in a view of the key. A node that does not hold reads the record once after each change."""
         if not isinstance(view, KeyView):
             return self
-        claim = replace(self, exists=False) if self.exists and view.session else self
+        claim = replace(self, unflagged=False) if self.unflagged and view.session else self
         changed = not isinstance(before, KeyView) or view.modify_index != before.modify_index
         holds = bool(session) and view.session == session
         if holds or self.watches or not view.has_record_flags or not changed:
@@ -299,7 +296,7 @@ class Claim:
         return replace(self, lane=lane.begin(look)), look
 
     def _must_look(self, view: View | None) -> bool:
-        """Tell whether this node does not know the record, or the holder waits behind that of another."""
+        """Return whether this node does not know the record, or the holder waits behind that of another."""
         if not isinstance(view, KeyView) or not view.has_record_flags:
             return False
         return self.record is None or (bool(view.session) and self.record.session != view.session)
@@ -316,7 +313,7 @@ class Claim:
         *,
         awaited: bool,
     ) -> "Claim":
-        """Take in the record, and watch it on. One that cannot be read or written is read again."""
+        """Take in the record, and go on watching it. Read again what could not be read or written."""
         stale, lane = self.lane.stale, self.lane
         asks_on = self.watches or self.settles or (awaited and isinstance(request, WatchTenure))
         if isinstance(outcome, Denied) and not asks_on:
@@ -342,19 +339,19 @@ class Claim:
     def concluded(self) -> "Claim":
         """End a look before the first try, or behind the destroy, because the record is right."""
         if self.settles:
-            return become(self, StandingEnd.SETTLED, owed=None, settle_by=NEVER)
+            return become(self, StandingEnd.SETTLED, settling=None, settle_by=NEVER)
         return become(self, StandingEnd.LOOKED) if self.standing is Standing.UNSEEN else self
 
     def abandoned(self) -> "Claim":
-        return become(self, StandingEnd.ABANDONED, owed=None, settle_by=NEVER, lane=Lane())
+        return become(self, StandingEnd.ABANDONED, settling=None, settle_by=NEVER, lane=Lane())
 
     # --- a tenure begins -----------------------------------------------------------------------------
 
     def begun(self, view: View, session: str, free_at: float, target: str | None, now: float) -> "Claim":
         """Return the claim of a tenure that begins, with a guard if somebody else may be acting.
 
-        The answer to an acquire over a record may be lost, and a PUT take the flags away before a read.
-        free_at, target: those of the guard.
+        ``over`` counts beside the flags, because the acquire's answer may be lost, and another program's PUT
+        may clear the flags before this node reads them. free_at, target: those of the guard.
         """
         if self.names(session) or not isinstance(view, KeyView):
             return self

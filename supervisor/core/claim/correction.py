@@ -19,7 +19,7 @@ def others_record(claim: Claim, session: Session, tenure: Tenure | None) -> Tenu
         return None
     if tenure is not None and tenure.phase is not Phase.GUARDING:
         return None
-    return None if record.session in (session.id, session.abandoned_id, claim.owed) else record
+    return None if record.session in (session.id, session.abandoned_id, claim.settling) else record
 
 
 def stray(claim: Claim, view: View | None, other: TenureRecord | None) -> TenureRecord | None:
@@ -48,7 +48,7 @@ def correction(
         if looks and known and not holds and other.target and other.target == target:
             return replace(other, target=None)  # the name means this machine now, so a shot would hit it
         return None
-    if claim.owed and record.session == claim.owed:
+    if claim.settling and record.session == claim.settling:
         return replace(record, state=State.ENDED)
     if tenure is None or tenure.believes or not tenure.began or record.session != tenure.session:
         return None

@@ -1,8 +1,9 @@
 """The guard: what a node that has acquired over another's tenure record waits for before it acts.
 
 The guard ends with the first of these, and with nothing else. The former holder says that it has ended; its
-machine is off, by the word of the fence; the former holder's lease is surely over; or an operator confirms
-that the machine is off. A record that vanishes ends nothing. docs/lease.md proves that no two act.
+machine is off, by the word of the fence; the former holder's lease is surely over; an operator confirms that
+the machine is off; or the record turns out to be our own, of an acquire whose answer was lost. A record that
+vanishes ends nothing. docs/lease.md proves that no two act.
 """
 
 from enum import StrEnum
@@ -33,13 +34,13 @@ class GuardEnd(StrEnum):
 class Guard:
     """What a node that waits behind a tenure record knows of it."""
 
-    # When the answer to the acquire arrived. The former holder had lost the key before that, so its newest
-    # contact is older.
+    # When the answer to the acquire arrived, or a record of another tenure. By then its holder had lost the
+    # key, so its newest contact is older.
     lost_at: float
     here: Place  # this machine, which is never shot
     target: str | None  # how this machine is named to the fence. None: it cannot be shot
-    # When this node first saw that the former holder had lost the key, which a holder that lives sees at the
-    # same time: Consul's lock-delay may pass until the acquire. NEVER: it did not see that.
+    # When this node saw the key free, which a holder that lives sees as well. The acquire may come later, by
+    # Consul's lock-delay. NEVER: this node did not see that.
     free_at: float = NEVER
     record: TenureRecord | None = None  # None: it has not been read yet
     stopping_at: float = NEVER  # when the record was first seen to say that the holder stops
@@ -63,8 +64,10 @@ class Guard:
             end = GuardEnd.SAID
         stopping_at = min(self.stopping_at, now) if record.state is State.STOPPING else self.stopping_at
         guard = replace(self, record=record, stopping_at=stopping_at, end=end)
-        if self.record is not None and record.session != self.record.session:  # a snapshot was restored
-            guard = replace(guard, lost_at=now, free_at=now)
+        if self.record is not None and record.session != self.record.session:  # it counts anew
+            if record.state is State.STOPPING:
+                stopping_at = now
+            guard = replace(guard, lost_at=now, free_at=now, stopping_at=stopping_at)
         return replace(guard, seen_at=max(self.seen_at, sent_at))
 
     def waits_until(self, fence: Fence | None) -> float:
@@ -94,7 +97,7 @@ class Guard:
         """
         return self.end is None and self.seen_at < self.shot_due_at < NEVER
 
-    def advance(self, tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> "Guarded":
+    def advance(self, tenure: Tenure, settings: ItemSettings, lease: Lease, now: float) -> "Advanced":
         """Run the fence while the guard lasts; once it is over, kill a fence that still runs.
 
         The scheduler then writes the tenure record, whose answer ends this phase.
@@ -106,7 +109,7 @@ class Guard:
             if self.record is not None and self.shot == self.record.target:
                 end = GuardEnd.FENCED
             else:
-                sequence = Sequence()  # another machine was shot than the record names now
+                sequence = Sequence()  # the record is gone or names another target: it proves nothing
         if end is None and now >= self.waits_until(fence):
             end = GuardEnd.WAITED
         if sequence.failed:
@@ -117,8 +120,7 @@ class Guard:
             if sequence.running is None or tenure.killing:
                 return guard, tenure, ()
             return guard, replace(tenure, killing=True), (KillHook(sequence.running),)
-        may_shoot = shoots and self.record is not None and not sequence.finished(hooks)
-        may_shoot = may_shoot and sequence.due(now) and phases.news_is_fresh(tenure, lease, now)
+        may_shoot = shoots and sequence.due(now) and phases.news_is_fresh(tenure, lease, now)
         guard = replace(guard, shot_due_at=min(self.shot_due_at, now) if may_shoot else NEVER)
         if not may_shoot or guard.awaits_look or guard.record is None:
             return guard, tenure, ()
@@ -144,4 +146,4 @@ class Guard:
         return min(self.waits_until(fence), NEVER if self.shoots else self.shoots_at(fence))
 
 
-Guarded = tuple[Guard, Tenure, tuple[Action, ...]]
+Advanced = tuple[Guard, Tenure, tuple[Action, ...]]

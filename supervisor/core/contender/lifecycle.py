@@ -172,7 +172,7 @@ def session_died(contender: Contender, now: float) -> Contender:
 
 def leave_record(contender: Contender) -> Contender:
     """Leave to the next process the tenure record that a destroyed session may have left behind."""
-    session = contender.session.abandoned(contender.claim.owed or "")
+    session = contender.session.abandoned(contender.claim.settling or "")
     return replace(contender, session=session, claim=contender.claim.abandoned())
 
 
@@ -193,7 +193,8 @@ def release_once_recorded(contender: Contender, tenure: Tenure, now: float) -> C
     """Release the lock as soon as the record shows that nothing of the tenure is left to do.
 
     A release that is applied late must not meet a process that has adopted the tenure after a crash. While
-    KILL has not ended a process, an ordered loss keeps the lock, and no other one says that it is over.
+    KILL has not ended a process, an ordered loss keeps the lock, and any other one is not over either, if a
+    tenure record, a fence or a watchdog depends on it.
     """
     if tenure.survivors and contender.has_lock and tenure.reason in PLANNED:
         return replace(contender, tenure=tenures.become(tenure, PhaseEnd.OUTLIVED))

@@ -249,8 +249,8 @@ def _lock_answered(contender: Contender, request: Request, outcome: Outcome, now
 
 
 def _claim_answered(contender: Contender, request: Request, outcome: Outcome, now: float) -> Contender:
-    """Take in the tenure record. No answer is no look, and a fence or a first try waits for one."""
-    claim, view, awaited = contender.claim, contender.lock.view, contender.awaits_look
+    """Take in the tenure record. A fence or a first try waits for a look, and silence is none."""
+    claim, view, awaited = contender.claim, contender.lock.view, contender.first_try_awaits_look
     is_look = isinstance(outcome, TenureShown) and not claim.lane.stale
     claim = claim.answered(contender.terms, request, outcome, view, now, awaited=awaited)
     contender = replace(contender, claim=claim)
@@ -349,9 +349,9 @@ def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: fl
         lock = lock.read_by(now)
     if isinstance(outcome, Done):
         lock, claim = lock.rewritten(request), claim.rewritten(request)
-    if isinstance(outcome, Done) and contender.awaits_record:
+    if isinstance(outcome, Done) and contender.guard_is_over:
         tenure = guard_ended(contender, request.at).tenure
-    if isinstance(outcome, Denied) and tenure is not None and contender.awaits_record:
+    if isinstance(outcome, Denied) and tenure is not None and contender.guard_is_over:
         tenure = tenure.lose(Reason.ACQUIRE_FAILED, now)  # it cannot act, so another node may
     if isinstance(outcome, Done) and tenure is not None:
         repair_at = now + REPAIR_S if tenure.overwritten else tenure.repair_at
@@ -402,10 +402,10 @@ def _observe_holding(contender: Contender, tenure: Tenure, observation: Observat
     contender = observe(contender, observation, now)
     if not isinstance(verdict, Lost):
         return _with_value_of(contender, observation)
-    # Once when belief ends, and once when a lock that was delayed is taken, the session is asked for, because
-    # its end is the better reason.
     # Whoever acquires over our tenure record waits until our lease is over.
     taken = verdict.taken and not contender.claim.keeps_out(observation.view, tenure.session)
+    # Once when belief ends, and once when a lock that was delayed is taken, the session is asked for, because
+    # its end is the better reason.
     is_new = tenure.believes or (taken and tenure.taken_at is None)
     session = contender.session.verify_soon(now) if is_new else contender.session
     if taken:

@@ -199,7 +199,7 @@ def _write(contender: Contender, now: float) -> tuple[Contender, Request | None]
     """Begin the create, release or destroy that is due; a release may wait for a read instead."""
     session = contender.session
     if session.stage is not Stage.RELEASING:
-        claim = contender.claim.succeeded() if session.stage is Stage.ABSENT else contender.claim
+        claim = contender.claim.next_asked() if session.stage is Stage.ABSENT else contender.claim
         session, write = sessions.begin_write(session, contender.terms, now)
         return replace(contender, session=session, claim=claim), write
     release = _release(contender, now)
@@ -223,9 +223,8 @@ def _attempt(contender: Contender, now: float) -> Request:
 def _advance_claim(contender: Contender, now: float) -> Begun:
     if contender.winding_up and contender.tenure is None:
         contender = replace(contender, claim=contender.claim.silenced())
-    claim, request = contender.claim.begin(
-        contender.terms, contender.lock.view, contender.correction, now, awaited=contender.awaits_look
-    )
+    terms, view, awaited = contender.terms, contender.lock.view, contender.first_try_awaits_look
+    claim, request = contender.claim.begin(terms, view, contender.correction, now, awaited=awaited)
     return replace(contender, claim=claim), () if request is None else (request,)
 
 

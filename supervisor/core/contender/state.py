@@ -74,7 +74,7 @@ class Contender:
     throttle: Throttle = Throttle()  # the refusals by Consul's rate limits: how long requests wait
     maintenance: Maintenance = Maintenance()  # Consul's maintenance mode, which candidate_check may respect
     service: Service = Service()  # the known state of the service that names this node while it holds
-    claim: Claim = Claim()  # the tenure record of the key, and what is owed to it
+    claim: Claim = Claim()  # the tenure record of the key, and what is settling to it
     watchdog_fault: str = ""  # why the watchdog could not be used when it was tried last. Blank: it could
 
     @property
@@ -96,8 +96,8 @@ class Contender:
     def record(self) -> Record:
         # A debt is on record before the deed, and in the claim with the deed.
         owes = self.claim.owes or (self.session.stage is Stage.LIVE and self.claim.goes_over(self.lock.view))
-        pauses = (self.paused_until, self.stays_until)
-        return record_of(self.session, self.tenure, self.settings, *pauses, owes=owes, owed=self.claim.owed)
+        pauses, settling = (self.paused_until, self.stays_until), self.claim.settling
+        return record_of(self.session, self.tenure, self.settings, *pauses, owes=owes, settling=settling)
 
     @property
     def paused(self) -> bool:
@@ -114,7 +114,7 @@ class Contender:
         return self.claim.guard if tenure is not None and tenure.phase is Phase.GUARDING else None
 
     @property
-    def awaits_record(self) -> bool:
+    def guard_is_over(self) -> bool:
         """Whether the guard has ended, so that the tenure record is to name this session."""
         ended = self.guard is not None and self.guard.end is not None
         return ended and self.tenure is not None and self.tenure.hooks.running is None
@@ -273,7 +273,7 @@ class Contender:
         return ready and self.record_keeper.has_session(session.id, owes=self.claim.goes_over(self.lock.view))
 
     @property
-    def awaits_look(self) -> bool:
+    def first_try_awaits_look(self) -> bool:
         """Whether the first try of the session waits for a look at the tenure record."""
         session = self.session
         if self.settings.fence is None or self.claim.standing is not Standing.UNSEEN:
@@ -293,7 +293,8 @@ class Contender:
         """What this node must write in the place of the tenure record that it has read. None: nothing."""
         if self.claim.record is None:
             return None
-        target = None if self.our_record is None else self.our_record.target
+        ours = self.our_record
+        target = None if ours is None else ours.target
         return corrections.correction(self.claim, self.lock.view, self.session, self.tenure, target)
 
     @property
@@ -312,21 +313,17 @@ class Contender:
         if not session.may_write or not self.lock.has_entry(session.id):
             return NEVER
         if tenure is not None and tenure.phase is Phase.GUARDING:
-            return session.retry_at if self.awaits_record else NEVER
+            return session.retry_at if self.guard_is_over else NEVER
         if tenure is not None and tenure.phase not in (Phase.ACQUIRING, Phase.HOLDING):
             return NEVER
         if self.claim.owes and self.claim.record is None:
             return NEVER  # the tenure record of a process before this one is read first, to be kept
         due_at = session.rewrite_due_at(self.settings.value)
-        if (
-            due_at == NEVER
-            and tenure is not None
-            and self.claim.lacks(self.lock.view, session.id, self.our_record)
-        ):
+        if due_at != NEVER or tenure is None:
+            return due_at
+        if self.claim.lacks(self.lock.view, session.id, self.our_record):
             return session.retry_at
-        if due_at == NEVER and tenure is not None and tenure.overwritten:
-            return tenure.repair_at
-        return due_at
+        return tenure.repair_at if tenure.overwritten else NEVER
 
     @property
     def deadline(self) -> float:

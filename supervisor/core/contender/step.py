@@ -52,7 +52,7 @@ def decide(contender: Contender, event: Event, now: float) -> Iterator[Begun]:
 
 
 def _is_settled(contender: Contender) -> bool:
-    """Return whether a new contact lets nothing begin, so that only a change or a deadline does."""
+    """Return whether a contact alone makes nothing due, so that only a change or a deadline does."""
     if contender.winding_up or contender.service.of:
         return False
     tenure = contender.tenure

@@ -244,7 +244,7 @@ class ElectionLock(Lock):
         if not isinstance(outcome, Won):
             return None
         assert isinstance(request, Acquire)
-        index, has_record_flags = outcome.modify_index, request.over_record or request.claim is not None
+        index, has_record_flags = outcome.modify_index, request.over_record or request.record is not None
         indexes = (outcome.create_index, index, outcome.lock_index)
         return KeyView(index, request.session, request.value, *indexes, has_record_flags=has_record_flags)
 
@@ -302,9 +302,9 @@ class ElectionLock(Lock):
 
     def rewritten(self, request: Rewrite) -> Self:
         """Return the key with the flags that this request has written."""
-        if self.view is None or (request.claim is None and not request.ends_record):
+        if self.view is None or (request.record is None and not request.ends_record):
             return self
-        return replace(self, view=replace(self.view, has_record_flags=request.claim is not None))
+        return replace(self, view=replace(self.view, has_record_flags=request.record is not None))
 
     # --- reads -------------------------------------------------------------------------------------
 

@@ -65,9 +65,9 @@ def record_of(
     stays_until: float,
     *,
     owes: bool,
-    owed: str | None,
+    settling: str | None,
 ) -> Record:
-    """Return the record that a process which starts now would need. owes, owed: those of the claim.
+    """Return the record that a process which starts now would need. owes, settling: those of the claim.
 
     Of a tenure that has only guarded, nothing acts, so its session alone is on record.
     """
@@ -81,7 +81,7 @@ def record_of(
         stays_until=None if stays_until == LONG_AGO else 0.0 if stays_until == NEVER else stays_until,
     )
     if tenure is None or tenure.is_idle:
-        left = session.id or owed or session.abandoned_id
+        left = session.id or settling or session.abandoned_id
         if not left:
             return pause
         return replace(

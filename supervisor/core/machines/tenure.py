@@ -187,7 +187,7 @@ class Tenure:
     def lose(self, reason: Reason, now: float, *, within_s: float = 0.0) -> "Tenure":
         """End belief, for this reason or for a better one that comes within ``within_s``.
 
-        When the loss is ordered, on_lose waits so long for the end of ``survivors``, but for no reason.
+        A loss that was asked for waits that long for the end of ``survivors``, never for a better reason.
         A tenure that is ADOPTING ends with the reason CRASHED, unless the reason is one of ``ORDERED``.
         """
         if not self.believes:

@@ -271,9 +271,9 @@ def text(action: a.Action) -> str:
             return f"mark {record.session} {record.state}"
         case req.Acquire(session=s, over_record=True):
             return f"acquire {s} over"
-        case req.Acquire(session=s, claim=record) if record is not None:
+        case req.Acquire(session=s, record=record) if record is not None:
             return f"acquire {s} with record"
-        case req.Rewrite(session=s, claim=record) if record is not None:
+        case req.Rewrite(session=s, record=record) if record is not None:
             return f"claim {s}"
         case req.Rewrite(session=s, ends_record=True):
             return f"clear {s}"

@@ -52,7 +52,7 @@ def guarding(record: TenureRecord | None = RECORD, **more: Any) -> p.Play:
 def test_an_acquire_in_order_writes_the_record_and_the_release_takes_it_away() -> None:
     play = looking()
     play.does(0.2, p.WATCH, p.FREE, "acquire s with record, watch 5")
-    claim = play.last(p.ACQUIRE).claim
+    claim = play.last(p.ACQUIRE).record
     assert (claim.session, claim.state, claim.target, claim.lock_delay_s) == ("s", State.ACTING, "here", 30.0)
     play.does(0.3, p.ACQUIRE, p.WON, "start up#1: acquired, record 7, acquiring")
     assert play.last(a.StartHook).context.previous == a.Previous("released")
@@ -142,15 +142,23 @@ def test_a_record_that_shows_nothing_is_waited_for_as_long_as_any(record: Tenure
     assert play.times(REWRITE) == [61.0]
 
 
-@pytest.mark.parametrize("change", [{"target": ""}, {"target": "here"}, {"place": Place("m", "h", "b")}])
-def test_nobody_is_shot_without_a_target_and_no_node_shoots_itself(change: dict[str, Any]) -> None:
+SPARED = [{"target": None}, {"target": "here"}, {"place": Place("m", "h", "b")}]
+
+
+@pytest.mark.parametrize(("change", "shots"), [({}, 1), *((each, 0) for each in SPARED)])
+def test_nobody_is_shot_without_a_target_and_no_node_shoots_itself(
+    change: dict[str, Any], shots: int
+) -> None:
     play = guarding(replace(RECORD, **change))
     claim = play.contender.claim
     assert claim.guard is not None
     guard = replace(claim.guard, here=Place("m", "h", "c"))
     play.contender = replace(play.contender, claim=replace(claim, guard=guard))
+    play.passes(2.2)
+    if shots:
+        play.on(2.2, LOOK, shown(replace(RECORD, **change)))
     play.passes(10.9)
-    assert not play.times(a.StartHook)
+    assert len(play.times(a.StartHook)) == shots
 
 
 def test_nobody_is_shot_by_a_record_that_is_gone() -> None:
@@ -167,7 +175,9 @@ def test_a_record_of_another_tenure_that_comes_back_is_waited_for_anew() -> None
     stops = guarding(replace(RECORD, state=State.STOPPING))
     stops.on(2.0, LOOK, shown(RECORD, 7))
     play.on(2.0, LOOK, shown(replace(RECORD, session="older"), 7))
-    for each, shot_at in ((play, 4.0), (stops, 4.6)):
+    both = guarding(replace(RECORD, state=State.STOPPING))
+    both.on(2.0, LOOK, shown(replace(RECORD, session="older", state=State.STOPPING), 7))
+    for each, shot_at in ((play, 4.0), (stops, 4.6), (both, 5.5)):
         each.passes(shot_at - 0.1)
         looks = len(each.times(LOOK))
         each.passes(shot_at)
