@@ -197,7 +197,8 @@ class Claim:
         """Note that our record is gone, if the release took it away."""
         if not isinstance(request, Release) or not request.ends_record or outcome != Done():
             return self
-        return become(self, StandingEnd.RELEASED, record=None)
+        claim = replace(self, record=None)
+        return become(claim, StandingEnd.RELEASED) if self.owes else claim
 
     def destroyed(self, session: str, settle_by: float, now: float) -> "Claim":
         """Begin to settle what the destroyed session may have left behind."""
@@ -221,11 +222,13 @@ class Claim:
 
     # --- when the record is read --------------------------------------------------------------------
 
-    def observe(self, before: View | None, view: View | None, session: str | None, now: float) -> "Claim":
+    def observe(
+        self, before: View | None, view: View | None, session: str | None, now: float, *, is_free: bool
+    ) -> "Claim":
         """Take in a view of the key. A node that does not hold reads the record once after each change."""
         if not isinstance(view, KeyView):
             return self
-        claim = replace(self, unflagged=False) if self.unflagged and view.session else self
+        claim = self if is_free or not self.unflagged else replace(self, unflagged=False)
         changed = not isinstance(before, KeyView) or view.modify_index != before.modify_index
         holds = bool(session) and view.session == session
         if holds or self.watches or not view.has_record_flags or not changed:
@@ -260,8 +263,11 @@ class Claim:
         return replace(self, lane=self.lane.mark_stale())
 
     def silenced(self) -> "Claim":
-        """Return the claim of a contender that has ended its work, but for what it settles."""
-        return self if self.settles else replace(self, lane=self.lane.schedule_at(NEVER))
+        return replace(self, lane=self.lane.schedule_at(NEVER))
+
+    def look_soon(self, now: float) -> "Claim":
+        """Read the record now, because the session may try once it has looked."""
+        return replace(self, lane=self.lane.schedule_by(now))
 
     @property
     def _kept_look(self) -> Lane:

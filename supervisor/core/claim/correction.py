@@ -4,7 +4,7 @@ Another node may wait behind such a record, and shoot. So a loser whose session 
 that it stops, and a node of which nothing acts ends what its session, machine or journal has left behind.
 """
 
-from supervisor.core.claim.claim import Claim, Standing
+from supervisor.core.claim.claim import Claim
 from supervisor.core.claim.record import LEFT_BEHIND, SAME_TARGET, State, TenureRecord
 from supervisor.core.frozen import replace
 from supervisor.core.machines.session import Session
@@ -30,11 +30,17 @@ def stray(claim: Claim, view: View | None, other: TenureRecord | None) -> Tenure
 
 
 def correction(
-    claim: Claim, view: View | None, session: Session, tenure: Tenure | None, target: str | None
+    claim: Claim,
+    view: View | None,
+    session: Session,
+    tenure: Tenure | None,
+    target: str | None,
+    *,
+    looks: bool,
 ) -> TenureRecord | None:
     """Return what this node must write in the place of the record that it has read. None: nothing.
 
-    target: how this machine is named to the fence.
+    target: how this machine is named to the fence. looks: a first try or the end waits for a look.
     """
     record, here = claim.record, claim.here
     if record is None or record.state is State.ENDED:
@@ -42,7 +48,6 @@ def correction(
     if (other := others_record(claim, session, tenure)) is not None:
         if other.place.is_over(here) or other.session == claim.disowned:
             return replace(other, state=State.ENDED)
-        looks = claim.standing in (Standing.UNSEEN, Standing.SETTLING)
         holds = isinstance(view, KeyView) and view.session == other.session
         known = other.place.machine and here.machine and not other.place.is_same_machine(here)
         if looks and known and not holds and other.target and other.target == target:

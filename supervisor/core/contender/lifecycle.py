@@ -87,7 +87,8 @@ def observe(contender: Contender, observation: Observation, now: float) -> Conte
     tenure, contends = contender.tenure, contender.settings.contend
     our_session = contender.session.id if contends else None
     lock = contender.lock.with_observation(observation, our_session, now)
-    claim = contender.claim.observe(contender.lock.view, observation.view, our_session, now)
+    before, view = contender.lock.view, observation.view
+    claim = contender.claim.observe(before, view, our_session, now, is_free=lock.is_free)
     if tenure is not None:
         fenced = contender.settings.fence is not None
         claim = claim.following(observation.view, tenure.session, now, fenced=fenced)

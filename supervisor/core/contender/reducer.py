@@ -258,7 +258,8 @@ def _claim_answered(contender: Contender, request: Request, outcome: Outcome, no
         contender = observe_record(contender, request.at, now)
     # A token that may not write the record has written none.
     may_not = isinstance(outcome, Denied) and (claim.settles or isinstance(request, MarkTenure))
-    if may_not or ((is_look or outcome == Done()) and contender.correction is None):
+    is_awaited = awaited or claim.settles  # a look before that did not know our name to the fence
+    if is_awaited and (may_not or ((is_look or outcome == Done()) and contender.correction is None)):
         return replace(contender, claim=contender.claim.concluded())
     is_silent = not isinstance(outcome, TenureShown | Done | LostRace)
     return leave_record(contender) if is_silent and claim.settles and contender.final_attempt else contender
@@ -304,7 +305,11 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
     tenure = contender.tenure
     if tenure is not None and alive and not is_stale:
         tenure = replace(tenure.session_still_lives(), renewed=True)
-    contender = replace(contender, session=session, lock=lock, renewal_failed=not alive, tenure=tenure)
+    claim, is_first = contender.claim, session.verified and not contender.session.verified
+    if is_first and contender.settings.fence is not None:
+        claim = claim.look_soon(now)
+    contender = replace(contender, session=session, lock=lock, claim=claim, tenure=tenure)
+    contender = replace(contender, renewal_failed=not alive)
     if isinstance(outcome, SessionAltered):
         return session_altered(contender, outcome.why, now)
     return replace(contender, altered="") if alive else contender
@@ -373,12 +378,14 @@ def _release_informed(contender: Contender, observation: Observation | None, now
     """Let a release go on after the read that it waited for, or at the final attempt without an answer."""
     if observation is None and not contender.final_attempt:
         return contender
-    lock, session = contender.lock, contender.session
+    lock, claim, session = contender.lock, contender.claim, contender.session
     if observation is not None:
         lock = lock.with_observation(observation, session.id, now)
+        before, view = contender.lock.view, observation.view
+        claim = claim.observe(before, view, session.id, now, is_free=lock.is_free)
     write = session.write.schedule_at(max(now, lock.paused_until))
     session = replace(session, write=write, unread=observation is None)
-    return replace(contender, lock=lock, session=session)
+    return replace(contender, lock=lock, claim=claim, session=session)
 
 
 # --- observations --------------------------------------------------------------------------------

@@ -221,8 +221,8 @@ def _attempt(contender: Contender, now: float) -> Request:
 
 
 def _advance_claim(contender: Contender, now: float) -> Begun:
-    if contender.winding_up and contender.tenure is None:
-        contender = replace(contender, claim=contender.claim.silenced())
+    if contender.winding_up and contender.tenure is None and not contender.claim.settles:
+        return replace(contender, claim=contender.claim.silenced()), ()
     terms, view, awaited = contender.terms, contender.lock.view, contender.first_try_awaits_look
     claim, request = contender.claim.begin(terms, view, contender.correction, now, awaited=awaited)
     return replace(contender, claim=claim), () if request is None else (request,)

@@ -295,7 +295,10 @@ class Contender:
             return None
         ours = self.our_record
         target = None if ours is None else ours.target
-        return corrections.correction(self.claim, self.lock.view, self.session, self.tenure, target)
+        looks = self.first_try_awaits_look or self.claim.settles
+        return corrections.correction(
+            self.claim, self.lock.view, self.session, self.tenure, target, looks=looks
+        )
 
     @property
     def record_fault(self) -> str:
@@ -316,6 +319,8 @@ class Contender:
             return session.retry_at if self.guard_is_over else NEVER
         if tenure is not None and tenure.phase not in (Phase.ACQUIRING, Phase.HOLDING):
             return NEVER
+        if self.settings.fence is not None and not self.record_keeper.has_session(session.id, owes=True):
+            return NEVER  # a debt is on record before the deed
         if self.claim.owes and self.claim.record is None:
             return NEVER  # the tenure record of a process before this one is read first, to be kept
         due_at = session.rewrite_due_at(self.settings.value)

@@ -45,7 +45,7 @@ def decide(contender: Contender, event: Event, now: float) -> Iterator[Begun]:
     match event:
         case Answered() if _only_confirms(before, contender, now):
             yield (contender, ()) if contender.tenure is before.tenure else advance_record(contender, now)
-        case RecordWritten(ok=True) if before.tenure and before.tenure.recorded and _is_settled(before):
+        case RecordWritten(ok=True) if _waits_for_no_record(before, contender, now):
             yield contender, ()  # the step that wrote the record has begun all that is due
         case _:
             yield from begin_due(contender, now)
@@ -57,6 +57,11 @@ def _is_settled(contender: Contender) -> bool:
         return False
     tenure = contender.tenure
     return tenure is None or (tenure.phase is Phase.HOLDING and contender.next_settings is None)
+
+
+def _waits_for_no_record(before: Contender, after: Contender, now: float) -> bool:
+    recorded = before.tenure is not None and before.tenure.recorded
+    return recorded and _is_settled(before) and after.rewrite_due_at > now
 
 
 def _only_confirms(before: Contender, after: Contender, now: float) -> bool:

@@ -10,6 +10,7 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
 from supervisor.core.claim.record import UNREADABLE, State, TenureRecord, in_whole_ms
+from supervisor.core.contender.step import step
 from supervisor.core.frozen import replace
 from supervisor.core.settings import Fence, Place
 from supervisor.core.times import NEVER
@@ -499,3 +500,96 @@ def test_a_waiter_looks_again_while_the_record_does_not_name_the_holder() -> Non
     looks = play.times(LOOK)
     play.passes(30.0)
     assert play.times(LOOK) == looks
+
+
+# --- the look before the first try --------------------------------------------------------------------
+
+NAMED = replace(RECORD, target="n1", place=ELSEWHERE)  # by the name that this node has now
+
+
+def unverified(**more: Any) -> p.Play:
+    """Play until a session is created, while the free key has the flags of a record."""
+    play = p.Play(p.contender(**{"fence": replace(FENCE, target=None), **more}))
+    play.verifies = False
+    play.contender = replace(play.contender, claim=replace(play.contender.claim, here=HERE))
+    play.happens(0.0, e.Tick())
+    play.on(0.05, p.WATCH, GUARDED)
+    play.on(0.1, p.CREATE, o.Created("s"))
+    return play
+
+
+def test_a_look_that_did_not_know_our_name_is_not_the_one_before_the_first_try() -> None:
+    """Otherwise this machine is shot in the place of the one that had the name before."""
+    play = unverified()
+    play.does(0.3, "look")
+    play.on(0.32, LOOK, shown(NAMED))
+    play.does(0.4, p.RENEW, o.SessionAlive("n1"), "mark old acting")
+    assert play.last(MARK).record.target is None and not play.times(p.ACQUIRE)
+    play.on(0.6, MARK, o.Done())
+    play.passes(0.7)
+    assert play.times(p.ACQUIRE)
+
+
+def test_a_verified_session_looks_at_once_although_another_look_is_due_later() -> None:
+    play = unverified()
+    play.does(0.15, p.RENEW, o.SessionAlive("n2"), "look")
+    play.on(0.2, LOOK, shown(NAMED))
+    assert play.times(p.ACQUIRE) == [0.2]
+
+
+def test_a_waiter_to_whom_a_reload_gives_a_fence_looks_before_it_tries() -> None:
+    play = p.Play(p.contender())
+    play.contender = replace(play.contender, claim=replace(play.contender.claim, here=HERE))
+    play.happens(0.0, e.Tick())
+    play.on(0.1, p.CREATE, o.Created("s"))
+    play.on(0.2, p.WATCH, KEPT)
+    play.passes(0.6)
+    play.on(0.7, LOOK, shown(replace(NAMED, target="here")))
+    assert not play.times(MARK), "a node without a fence has no name to it"
+    play.happens(5.0, e.SettingsChanged("n", p.contender(fence=FENCE)))
+    assert play.last(MARK).record.target is None
+
+
+def test_an_observer_takes_no_name_out_of_a_record() -> None:
+    """One target that was copied into every file would otherwise keep a lost machine from being shot."""
+    assert not at(HERE, replace(NAMED, target="here"), contend=False).times(MARK)
+
+
+def test_nothing_is_written_over_a_record_by_who_winds_up() -> None:
+    play = unverified()
+    play.does(0.3, "look")
+    play.happens(0.35, e.StopAsked())
+    play.on(0.4, LOOK, shown(replace(MINE, place=replace(HERE, boot="before"))))
+    assert not play.times(MARK)
+
+
+def test_a_record_found_without_its_flags_is_forgotten_once_the_key_is_foreign() -> None:
+    play = looking()
+    play.does(0.2, p.WATCH, p.FREE, "acquire s with record, watch 5")
+    play.on(0.3, p.ACQUIRE, o.RecordExists())
+    foreign = o.KeyView(8, None, b"x", 3, 8, 1, foreign_flags=7)
+    play.on(0.4, p.READ, foreign)
+    play.on(0.5, p.WATCH, foreign)
+    play.does(3.0, p.WATCH, o.KeyView(10), "acquire s with record, no notice, watch 10")
+
+
+def test_a_holder_has_on_record_that_it_owes_before_it_writes_its_first_tenure_record() -> None:
+    """A process that starts after a crash between the two would not take the record away."""
+    held, settings = p.holding().contender, replace(p.contender(fence=FENCE), value=b"new")
+    held, (offered,) = step(held, e.SettingsChanged("n", settings), 1.1)
+    assert isinstance(offered, a.WriteRecord) and not offered.record.owes
+    held, (noted,) = step(held, e.RecordWritten(offered), 1.1)
+    assert isinstance(noted, a.WriteRecord) and noted.record.owes
+    _, begun = step(held, e.RecordWritten(noted), 1.1)
+    assert [each.record is not None for each in begun if isinstance(each, REWRITE)] == [True]
+
+
+def test_a_release_takes_a_record_away_of_which_the_journal_knows_nothing() -> None:
+    """As an earlier version may have left it."""
+    play = p.Play(p.contender(fence=FENCE), record=a.Record(a.Point.SESSION, key="k", session="s"))
+    play.contender = replace(
+        play.contender, claim=replace(play.contender.claim, record=replace(RECORD, session="s"))
+    )
+    play.does(0.0, "release s and record, watch 0 consistently")
+    play.on(0.1, p.RELEASE, o.Done())
+    assert play.contender.claim.record is None and not play.contender.claim.owes
