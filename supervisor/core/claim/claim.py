@@ -174,7 +174,8 @@ class Claim:
         if self.record is None or not isinstance(view, KeyView):
             return False
         if ours is None:  # the file has no fence any more, and the tenure keeps what it began with
-            return self.names(session) and not view.has_record_flags
+            named = self.names(session)
+            return named != view.has_record_flags and (named or self.record == ABSENT)
         return not self.names(session) or not view.has_record_flags or merge(self.record, ours) != self.record
 
     # --- what the answers to writes show ------------------------------------------------------------
@@ -228,8 +229,8 @@ class Claim:
         """Take in a view of the key. A node that does not hold reads the record once after each change."""
         if not isinstance(view, KeyView):
             return self
-        claim = self if is_free or not self.unflagged else replace(self, unflagged=False)
         changed = not isinstance(before, KeyView) or view.modify_index != before.modify_index
+        claim = replace(self, unflagged=self.unflagged and is_free and not changed)
         holds = bool(session) and view.session == session
         if holds or self.watches or not view.has_record_flags or not changed:
             return claim

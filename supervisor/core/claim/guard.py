@@ -65,8 +65,7 @@ class Guard:
         stopping_at = min(self.stopping_at, now) if record.state is State.STOPPING else self.stopping_at
         guard = replace(self, record=record, stopping_at=stopping_at, end=end)
         if self.record is not None and record.session != self.record.session:  # it counts anew
-            if record.state is State.STOPPING:
-                stopping_at = now
+            stopping_at = now if record.state is State.STOPPING else NEVER
             guard = replace(guard, lost_at=now, free_at=now, stopping_at=stopping_at)
         return replace(guard, seen_at=max(self.seen_at, sent_at))
 

@@ -178,7 +178,9 @@ def test_a_record_of_another_tenure_that_comes_back_is_waited_for_anew() -> None
     play.on(2.0, LOOK, shown(replace(RECORD, session="older"), 7))
     both = guarding(replace(RECORD, state=State.STOPPING))
     both.on(2.0, LOOK, shown(replace(RECORD, session="older", state=State.STOPPING), 7))
-    for each, shot_at in ((play, 4.0), (stops, 4.6), (both, 5.5)):
+    acts = guarding(replace(RECORD, state=State.STOPPING))
+    acts.on(2.0, LOOK, shown(replace(RECORD, session="older"), 7))
+    for each, shot_at in ((play, 4.0), (acts, 4.0), (stops, 4.6), (both, 5.5)):
         each.passes(shot_at - 0.1)
         looks = len(each.times(LOOK))
         each.passes(shot_at)
@@ -571,6 +573,24 @@ def test_a_record_found_without_its_flags_is_forgotten_once_the_key_is_foreign()
     play.on(0.4, p.READ, foreign)
     play.on(0.5, p.WATCH, foreign)
     play.does(3.0, p.WATCH, o.KeyView(10), "acquire s with record, no notice, watch 10")
+
+
+def test_a_record_found_without_its_flags_is_forgotten_when_the_key_has_changed() -> None:
+    """Another may have held and released meanwhile, unseen, and a guard would wait for nothing."""
+    play = looking()
+    play.on(0.2, p.WATCH, p.FREE)
+    play.on(0.3, p.ACQUIRE, o.RecordExists())
+    play.does(0.4, p.READ, replace(p.FREE, modify_index=50, index=50), "acquire s with record")
+
+
+def test_a_holder_without_a_fence_takes_away_flags_that_tell_of_no_record() -> None:
+    """They would make the next node wait for nothing. An operator has deleted the record."""
+    play = guarding(fence=None)
+    play.passes(11.1)
+    play.ends(11.2, "holding")
+    play.on(11.25, p.WATCH, p.OURS)
+    play.on(11.3, p.WATCH, replace(p.OURS, modify_index=20, index=20, has_record_flags=True))
+    assert play.says([play.last(REWRITE)]) == "clear s" and play.times(REWRITE) == [11.0, 11.3]
 
 
 def test_a_holder_has_on_record_that_it_owes_before_it_writes_its_first_tenure_record() -> None:
