@@ -86,18 +86,25 @@ def observe(contender: Contender, observation: Observation, now: float) -> Conte
     """Believe the observation from now on, and note its change for ``on_change``."""
     tenure, contends = contender.tenure, contender.settings.contend
     our_session = contender.session.id if contends else None
-    lock = contender.lock.with_observation(observation, our_session, now)
-    before, view = contender.lock.view, observation.view
-    claim = contender.claim.observe(before, view, our_session, now, is_free=lock.is_free)
+    contender = take_in(contender, observation, our_session, now)
+    lock, claim = contender.lock, contender.claim
     if tenure is not None:
         fenced = contender.settings.fence is not None
         claim = claim.following(observation.view, tenure.session, now, fenced=fenced)
     change = contender.change.observe(observation.view) if lock.is_complete else contender.change
-    contender = replace(contender, lock=lock, claim=claim, change=change)
+    contender = replace(contender, claim=claim, change=change)
     if contender.settings.kind == "election" or not contends:
         return contender  # Consul itself guards its key, and there is one holder
     tenure = tenure and replace(tenure, holders=observation.view.holders)
     return replace(contender, tenure=tenure, lease=lease_by(contender, contender.settings))
+
+
+def take_in(contender: Contender, observation: Observation, our_session: str | None, now: float) -> Contender:
+    """Let lock and claim know what the observation shows. our_session: see ``Lock.with_observation``."""
+    lock = contender.lock.with_observation(observation, our_session, now)
+    before, view = contender.lock.view, observation.view
+    claim = contender.claim.observe(before, view, our_session, now, is_free=lock.is_free)
+    return replace(contender, lock=lock, claim=claim)
 
 
 def lease_by(contender: Contender, settings: ItemSettings) -> Lease:

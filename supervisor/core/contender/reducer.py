@@ -22,6 +22,7 @@ from supervisor.core.contender.lifecycle import (
     session_died,
     step_down,
     stop,
+    take_in,
 )
 from supervisor.core.contender.state import Contender
 from supervisor.core.events import (
@@ -378,14 +379,11 @@ def _release_informed(contender: Contender, observation: Observation | None, now
     """Let a release go on after the read that it waited for, or at the final attempt without an answer."""
     if observation is None and not contender.final_attempt:
         return contender
-    lock, claim, session = contender.lock, contender.claim, contender.session
+    session = contender.session
     if observation is not None:
-        lock = lock.with_observation(observation, session.id, now)
-        before, view = contender.lock.view, observation.view
-        claim = claim.observe(before, view, session.id, now, is_free=lock.is_free)
-    write = session.write.schedule_at(max(now, lock.paused_until))
-    session = replace(session, write=write, unread=observation is None)
-    return replace(contender, lock=lock, claim=claim, session=session)
+        contender = take_in(contender, observation, session.id, now)
+    write = session.write.schedule_at(max(now, contender.lock.paused_until))
+    return replace(contender, session=replace(session, write=write, unread=observation is None))
 
 
 # --- observations --------------------------------------------------------------------------------
