@@ -230,7 +230,9 @@ class Claim:
         if not isinstance(view, KeyView):
             return self
         changed = not isinstance(before, KeyView) or view.modify_index != before.modify_index
-        claim = replace(self, unflagged=self.unflagged and is_free and not changed)
+        claim = self
+        if self.unflagged and (changed or not is_free):
+            claim = replace(self, unflagged=False)
         holds = bool(session) and view.session == session
         if holds or self.watches or not view.has_record_flags or not changed:
             return claim
@@ -244,6 +246,7 @@ class Claim:
         return self.followed(session, now) if fenced or view.has_record_flags else self
 
     def followed(self, session: str, now: float) -> "Claim":
+        """Watch the record of this session from now on, whether or not it is seen to hold."""
         return replace(self, watches=session, lane=self._kept_look.schedule_by(now))
 
     def given_up(self) -> "Claim":
@@ -354,15 +357,17 @@ class Claim:
 
     # --- a tenure begins -----------------------------------------------------------------------------
 
-    def begun(self, view: View, session: str, free_at: float, target: str | None, now: float) -> "Claim":
+    def begun(
+        self, view: View, session: str, free_at: float, ours: TenureRecord | None, now: float
+    ) -> "Claim":
         """Return the claim of a tenure that begins, with a guard if somebody else may be acting.
 
         ``over`` counts beside the flags, because the acquire's answer may be lost, and another program's PUT
-        may clear the flags before this node reads them. free_at, target: those of the guard.
+        may clear the flags before this node reads them. free_at: that of the guard.
         """
         if self.names(session) or not isinstance(view, KeyView):
             return self
-        guards = view.has_record_flags or self.over
+        guards, target = view.has_record_flags or self.over, None if ours is None else ours.target
         return replace(self, record=None, guard=Guard(now, self.here, target, free_at) if guards else None)
 
     def keeps_out(self, view: View, session: str) -> bool:

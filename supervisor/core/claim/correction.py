@@ -34,13 +34,13 @@ def correction(
     view: View | None,
     session: Session,
     tenure: Tenure | None,
-    target: str | None,
+    ours: TenureRecord | None,
     *,
     looks: bool,
 ) -> TenureRecord | None:
     """Return what this node must write in the place of the record that it has read. None: nothing.
 
-    target: how this machine is named to the fence. looks: a first try or the end waits for a look.
+    ours: the record of our session. looks: a first try or the end waits for a look.
     """
     record, here = claim.record, claim.here
     if record is None or record.state is State.ENDED:
@@ -50,7 +50,8 @@ def correction(
             return replace(other, state=State.ENDED)
         holds = isinstance(view, KeyView) and view.session == other.session
         known = other.place.machine and here.machine and not other.place.is_same_machine(here)
-        if looks and known and not holds and other.target and other.target == target:
+        is_named = ours is not None and other.target and other.target == ours.target
+        if looks and known and not holds and is_named:
             return replace(other, target=None)  # the name means this machine now, so a shot would hit it
         return None
     if claim.settling and record.session == claim.settling:
@@ -59,18 +60,16 @@ def correction(
         return None
     # The release of a session that has the key ends the record.
     holds = view is not None and view.has_entry(tenure.session) and not session.dead
-    ours = session.id == tenure.session or record.place.is_same_machine(here)
-    if holds or not ours or record.state is not State.ACTING:
+    may_say = session.id == tenure.session or record.place.is_same_machine(here)
+    if holds or not may_say or record.state is not State.ACTING:
         return None
     return replace(record, state=State.STOPPING)
 
 
-def fault(
-    item: str, claim: Claim, view: View | None, other: TenureRecord | None, ours: TenureRecord | None
-) -> str:
+def fault(item: str, claim: Claim, view: View | None, other: TenureRecord, ours: TenureRecord | None) -> str:
     """Return what a person must put right in the record of another session. Blank: nothing."""
     if (left := stray(claim, view, other)) is not None and left.session != claim.disowned:
         return LEFT_BEHIND.format(item=item)
-    if other is None or ours is None or other.target is None or ours.node in (None, other.node):
+    if ours is None or other.target is None or ours.node in (None, other.node):
         return ""
     return SAME_TARGET.format(target=other.target, node=other.name) if other.target == ours.target else ""

@@ -58,8 +58,7 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
     assert contender.may_come_to_hold, "a node that must not hold has given its session up"
     fence, ours, session = contender.settings.fence, contender.our_record, contender.session.id
-    target, opens_at = ours.target if ours else None, contender.lock.opens_at
-    claim = contender.claim.begun(view, session, opens_at, target, now)
+    claim = contender.claim.begun(view, session, contender.lock.opens_at, ours, now)
     before = contender.lock.view
     ended = GuardEnd.RELEASED if isinstance(before, KeyView) and before.present else GuardEnd.NONE
     tenure = Tenure(

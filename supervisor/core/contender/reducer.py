@@ -309,8 +309,9 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
     claim, is_first = contender.claim, session.verified and not contender.session.verified
     if is_first and contender.settings.fence is not None:
         claim = claim.look_soon(now)
-    contender = replace(contender, session=session, lock=lock, claim=claim, tenure=tenure)
-    contender = replace(contender, renewal_failed=not alive)
+    contender = replace(
+        contender, session=session, lock=lock, claim=claim, tenure=tenure, renewal_failed=not alive
+    )
     if isinstance(outcome, SessionAltered):
         return session_altered(contender, outcome.why, now)
     return replace(contender, altered="") if alive else contender

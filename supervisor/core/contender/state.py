@@ -260,8 +260,7 @@ class Contender:
         session = self.session
         if self.tenure is not None or self.winding_up or not self.lock.is_free:
             return False
-        unseen = self.settings.fence is not None and self.claim.standing is Standing.UNSEEN
-        if self.withheld is not False or unseen:
+        if self.withheld is not False or self._must_look_first:
             return False
         if self.correction is not None:
             return False  # else this node would wait for what it is about to write
@@ -273,12 +272,14 @@ class Contender:
         return ready and self.record_keeper.has_session(session.id, owes=self.claim.goes_over(self.lock.view))
 
     @property
+    def _must_look_first(self) -> bool:
+        return self.settings.fence is not None and self.claim.standing is Standing.UNSEEN
+
+    @property
     def first_try_awaits_look(self) -> bool:
-        """Whether the first try of the session waits for a look at the tenure record."""
+        """Whether nothing but a look at the tenure record is wanting before the first try of the session."""
         session = self.session
-        if self.settings.fence is None or self.claim.standing is not Standing.UNSEEN:
-            return False
-        return self.tenure is None and session.verified and session.may_write
+        return self._must_look_first and self.tenure is None and session.verified and session.may_write
 
     @property
     def others_record(self) -> TenureRecord | None:
@@ -293,18 +294,18 @@ class Contender:
         """What this node must write in the place of the tenure record that it has read. None: nothing."""
         if self.claim.record is None:
             return None
-        ours = self.our_record
-        target = None if ours is None else ours.target
-        looks = self.first_try_awaits_look or self.claim.settles
+        looks, ours = self.first_try_awaits_look or self.claim.settles, self.our_record
         return corrections.correction(
-            self.claim, self.lock.view, self.session, self.tenure, target, looks=looks
+            self.claim, self.lock.view, self.session, self.tenure, ours, looks=looks
         )
 
     @property
     def record_fault(self) -> str:
         """What a person must put right in the tenure record of another session. Blank: nothing."""
-        name, view, other = self.settings.name, self.lock.view, self.others_record
-        return corrections.fault(name, self.claim, view, other, self.our_record)
+        other, name = self.others_record, self.settings.name
+        if other is None:
+            return ""
+        return corrections.fault(name, self.claim, self.lock.view, other, self.our_record)
 
     @property
     def rewrite_due_at(self) -> float:
