@@ -38,7 +38,7 @@ _SECRET_OF_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)|(?<=\?)\S+")
 DENIED_S = 90.0  # each request that is denied is repeated sooner; a watch is the last, after its wait
 TOKENS_LOADED_S = 15.0  # after the start of a server; each request that is denied is repeated within 5 s
 TRIES = ("CreateSession", "Acquire", "JoinSemaphore", "TakeSlot")  # for a lock, repeated while it is free
-HOLDING = (Role.ACQUIRING, Role.HOLDING, Role.LOSING)
+LEADS = (Role.ACQUIRING, Role.HOLDING)
 CONSUL = "consul"  # ends with any answer of Consul's servers
 RECORD = "record"  # ends with a record that was written
 _BEGINS = {"hook-succeeded": "hook-started", "hook-failed": "hook-started", "run-ended": "run-started"}
@@ -254,18 +254,13 @@ class History:
 
     def _became(self, history: ItemHistory, role: Role, fields: Mapping[str, Any]) -> None:
         reason = fields.get("reason", "")
-        if role is Role.ACQUIRING:
-            self._enter(history, "acquire", reason)
-        elif role is Role.HOLDING:
-            self._enter(history, "acquire", reason).reason = reason  # adopted by now
-            self._leave(history)
-        elif role is Role.LOSING:
-            lost = self._enter(history, "lose", reason)
-            lost.reason = reason  # may have become known since the transition began
-        elif history.role in (Role.ACQUIRING, Role.HOLDING):  # without a hook there is no role LOSING
-            self._enter(history, "lose", reason)
+        # Without a hook there is no role LOSING, so a loss shows by the role before it.
+        if role is Role.LOSING or role in LEADS or history.role in LEADS:
+            transition = self._enter(history, "acquire" if role in LEADS else "lose", reason)
+            if role in (Role.HOLDING, Role.LOSING):
+                transition.reason = reason  # it may have become known since the transition began
         self._end_error(history, "" if role is Role.ACQUIRING else "fence")  # the guard is over
-        if role not in HOLDING:
+        if role not in (Role.ACQUIRING, Role.LOSING):
             self._leave(history)
         if reason == Reason.LEASE_EXPIRED:
             history.expired = True
