@@ -19,9 +19,8 @@ from supervisor.adapters.runtime.background import Background
 from supervisor.config import Config
 from supervisor.config.formats.json_values import holder_node
 from supervisor.core.actions import Action, Reason, Role
-from supervisor.core.events import Answered, Event
+from supervisor.core.events import Event
 from supervisor.core.outcomes import Done, KeyView, LostRace
-from supervisor.core.requests import ReadKey, WatchKey
 from supervisor.core.settings import ElectionSettings
 from supervisor.daemon.fleet.tenures import (
     ACTED,
@@ -67,13 +66,11 @@ class TenureHistory:
         self._closing = asyncio.Event()
         self._untold: dict[str, _Untold] = {}
         self._tenures: dict[str, Tenure] = {}  # by election, that of this node
-        self._holders: dict[str, str | None] = {}  # by election, whose session its key shows
-        self._gone: dict[str, tuple[str, str]] = {}  # by election, the holder before, missed since when
 
     def follow(self, config: Config) -> None:
         before, self._prefix = self._prefix, config.fleet.prefix if config.fleet else ""
         names = {settings.name for settings in config.items} | self._tenures.keys()
-        for known in (self._holders, self._gone, self._untold, self._history.fleet.untold):
+        for known in (self._untold, self._history.fleet.untold):
             for item in known.keys() - names:
                 del known[item]
         if before != self._prefix:
@@ -84,13 +81,6 @@ class TenureHistory:
     # --- what happens ----------------------------------------------------------------------------
 
     def on_step(self, event: Event, actions: Sequence[Action], facts: Sequence[Fact]) -> None:
-        """Note who holds by an answer of Consul, and what becomes of the tenures of this node."""
-        match event:
-            case Answered(WatchKey() | ReadKey(prefix="") as request, KeyView(session=session)):
-                former = self._holders.get(request.item)
-                if former is not None and former != session:
-                    self._gone[request.item] = (former, when(self._wall()))
-                self._holders[request.item] = session
         for _, name, fields in facts:
             if name == "role":
                 self._became(**fields)
@@ -105,7 +95,7 @@ class TenureHistory:
                 tenure = dict.fromkeys(("to", "why", "by", "note", "guard"))
                 node = holder_node(contender.settings.value) or self._node
                 tenure |= {"token": token, "node": node, "session": session, "from": now}
-                tenure[GONE] = self._gone.get(item)
+                tenure[GONE] = self._history.leaders.gone.get(item)
                 self._tenures[item] = tenure
         if tenure is None:
             return

@@ -37,6 +37,8 @@ class Leaders:
         self._seen: dict[str, Leader] = {}
         self._told: dict[str, Leader] = {}
         self._told_at: dict[str, float] = {}
+        self._holders: dict[str, str | None] = {}  # the session that the key shows
+        self.gone: dict[str, tuple[str, str]] = {}  # who held before, and since when it is missed
         # Reports a change with the fields of its line. None: earlier events have not been read yet.
         self.tell: Callable[[dict[str, Any]], None] | None = None
 
@@ -48,6 +50,10 @@ class Leaders:
     def on_step(self, event: Event) -> None:
         match event:
             case Answered(WatchKey() | ReadKey(prefix="") as request, KeyView(session=session, value=value)):
+                former = self._holders.get(request.item)
+                if former and former != session:
+                    self.gone[request.item] = (former, when(self._wall()))
+                self._holders[request.item] = session
                 if session:
                     self._see(request.item, request.key, session, value)
             case Answered(Acquire(session=session, value=value) as request, Won()):
@@ -86,6 +92,6 @@ class Leaders:
             self._tell(item)
 
     def retain(self, items: Collection[str]) -> None:
-        for known in (self._seen, self._told, self._told_at):
+        for known in (self._seen, self._told, self._told_at, self._holders, self.gone):
             for item in known.keys() - set(items):
                 del known[item]

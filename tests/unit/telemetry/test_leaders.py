@@ -45,6 +45,7 @@ def test_each_change_has_the_leader_before_also_when_nobody_led_between() -> Non
         {**about, "to": "n1", "session": "s1"},
         {**about, "from": "n1", "since": "2027-01-15T08:01:00.000Z", "to": "s2", "session": "s2"},
     ]
+    assert seen.leaders.gone == {"app": ("s1", "2027-01-15T08:03:00.000Z")}, "missed since nobody led"
     seen.sees("")
     led = seen.leaders.of("app", "k")
     assert led is not None and (led.name, led.shown) == ("s2", "perhaps a secret")
