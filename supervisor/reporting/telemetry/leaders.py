@@ -37,48 +37,45 @@ class Leaders:
         self._seen: dict[str, Leader] = {}
         self._told: dict[str, Leader] = {}
         self._told_at: dict[str, float] = {}
-        self._holders: dict[str, str | None] = {}  # the session that the key shows
-        self.gone: dict[str, tuple[str, str]] = {}  # who held before, and since when it is missed
+        self.gone: dict[str, tuple[str, str]] = {}  # the session that led before, missed since when
         # Reports a change with the fields of its line. None: earlier events have not been read yet.
         self.tell: Callable[[dict[str, Any]], None] | None = None
 
     def of(self, item: str, key: str) -> Leader | None:
         """Return the last leader of the election on this key. None: this node has seen none."""
-        led = self._seen.get(item) or self._told.get(item)
+        seen, told = self._seen.get(item), self._told.get(item)
+        if seen is not None and told is not None and seen.session == told.session:
+            seen = replace(seen, since=told.since)  # an earlier process has seen it first
+        led = seen or told
         return led if led is not None and led.key == key else None
 
     def on_step(self, event: Event) -> None:
         match event:
             case Answered(WatchKey() | ReadKey(prefix="") as request, KeyView(session=session, value=value)):
-                former = self._holders.get(request.item)
-                if former and former != session:
-                    self.gone[request.item] = (former, when(self._wall()))
-                self._holders[request.item] = session
-                if session:
-                    self._see(request.item, request.key, session, value)
+                self._see(request.item, request.key, session, value)
             case Answered(Acquire(session=session, value=value) as request, Won()):
                 self._see(request.item, request.key, session, value)
 
-    def _see(self, item: str, key: str, session: str, value: bytes) -> None:
-        seen, told = self._seen.get(item), self._told.get(item)
+    def _see(self, item: str, key: str, session: str | None, value: bytes) -> None:
+        seen = self._seen.get(item)
+        if seen is not None and seen.session not in (session, *self.gone.get(item, ())):
+            self.gone[item] = seen.session, when(self._wall())  # a later answer may be an older one
+        if not session:
+            return
         if seen is None or seen.session != session:
-            name, text = holder_name(value) or session, holder_name(value) or value.decode(errors="replace")
-            self._seen[item] = Leader(bounded(name), session, key, when(self._wall()), bounded(text))
-            self._tell(item)
-        elif told is None or told.session != session:
-            self._tell(item)
+            name, since = holder_name(value), when(self._wall())
+            shown = bounded(name or value.decode(errors="replace"))
+            self._seen[item] = Leader(bounded(name or session), session, key, since, shown)
+        self._tell(item)
 
     def _tell(self, item: str) -> None:
         """Report the leader of this election, unless the newest report names it or is too young."""
         seen, told, now = self._seen[item], self._told.get(item), self._wall()
-        if told is not None and told.session == seen.session:
-            self._seen[item] = replace(seen, since=told.since)  # an earlier process has seen it first
-            return
-        if self.tell is None or abs(now - self._told_at.get(item, 0.0)) < TELL_EVERY_S:
+        is_told = told is not None and told.session == seen.session
+        if is_told or self.tell is None or abs(now - self._told_at.get(item, 0.0)) < TELL_EVERY_S:
             return
         self._told[item], self._told_at[item] = seen, now
-        follows = told is not None and told.key == seen.key
-        former = {"from": told.name, "since": told.since} if told is not None and follows else {}
+        former = {"from": told.name, "since": told.since} if told and told.key == seen.key else {}
         self.tell({"item": item, **former, "to": seen.name, "session": seen.session, "key": seen.key})
 
     def recall(self, item: str, to: str, session: str, key: str, at: str) -> None:
@@ -92,6 +89,6 @@ class Leaders:
             self._tell(item)
 
     def retain(self, items: Collection[str]) -> None:
-        for known in (self._seen, self._told, self._told_at, self._holders, self.gone):
+        for known in (self._seen, self._told, self._told_at, self.gone):
             for item in known.keys() - set(items):
                 del known[item]
