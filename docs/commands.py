@@ -3,7 +3,7 @@
     python -m docs.commands            prints it
     python -m docs.commands --write    puts it into commands.md
 
-``supervisor.commands.cli.commands`` is the only source: correct mistakes there. A test runs this
+``supervisor.commands.cli.table`` is the only source: correct mistakes there. A test runs this
 and compares.
 """
 
@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 
 from supervisor.commands.cli.arguments import parser
-from supervisor.commands.cli.commands import codes_of
 from supervisor.commands.cli.exit_codes import DONE, OF_ALL, UNREACHABLE
+from supervisor.commands.cli.table import COMMANDS
 
 PAGE = Path(__file__).resolve().parent / "commands.md"
 BEGIN = "<!-- from here on `python -m docs.commands` writes -->\n"
@@ -63,7 +63,7 @@ def _groups() -> dict[str, tuple[str, ...]]:
         arguments = _arguments(command)
         if SOCKET in arguments:
             asking["the daemon"] += (name,)
-        elif CONFIG in arguments and UNREACHABLE in codes_of(name):
+        elif CONFIG in arguments and UNREACHABLE in COMMANDS[name].all_codes:
             asking["Consul"] += (name,)
     return asking
 
@@ -91,7 +91,7 @@ def _section(name: str, command: argparse.ArgumentParser) -> str:
         parts.append(f"For example `{example}`.")
     if rows:
         parts.append(rows.rstrip())
-    if set(codes_of(name)) - set(OF_ALL) != {DONE}:
+    if set(COMMANDS[name].all_codes) - set(OF_ALL) != {DONE}:
         parts.append(f"{CODES}{codes.rstrip()}")
     return "\n\n".join(parts) + "\n"
 
@@ -106,7 +106,8 @@ def _arguments(command: argparse.ArgumentParser) -> dict[str, str]:
 
 def _codes(name: str) -> list[str]:
     """Return the entries of the exit codes that not all commands have."""
-    return [f"- {code}: {what}\n" for code, what in codes_of(name).items() if OF_ALL.get(code) != what]
+    codes = COMMANDS[name].all_codes
+    return [f"- {code}: {what}\n" for code, what in codes.items() if OF_ALL.get(code) != what]
 
 
 def _rows(name: str) -> list[str]:

@@ -15,7 +15,7 @@ import shtab
 from docs.commands import commands
 from supervisor.commands.cli import values
 from supervisor.commands.cli.arguments import parser
-from supervisor.commands.cli.commands import ARGV
+from supervisor.commands.cli.table.spec import ARGV
 
 PLACES = {  # below /usr/share and the like
     "bash": "bash-completion/completions/consul-supervisor",

@@ -17,8 +17,9 @@ from argparse_manpage.manpage import Manpage
 from docs import commands, reference
 from supervisor import __version__
 from supervisor.commands.cli.arguments import parser
-from supervisor.commands.cli.commands import COMMANDS, DEFAULT_CONFIG, codes_of
 from supervisor.commands.cli.exit_codes import OF_ALL
+from supervisor.commands.cli.table import COMMANDS
+from supervisor.commands.cli.table.spec import DEFAULT_CONFIG
 
 NAME = "consul-supervisor"
 CHANGELOG = reference.ROOT / "CHANGELOG.md"
@@ -96,7 +97,7 @@ def _describe(name: str, command: argparse.ArgumentParser) -> None:
     command.usage = commands.usage_of(command)
     command.description = f"For example: {NAME} {COMMANDS[name].example}"
     codes = command.add_argument_group("exit codes:")
-    for code, meaning in codes_of(name).items():
+    for code, meaning in COMMANDS[name].all_codes.items():
         if OF_ALL.get(code) != meaning:
             codes.add_argument(str(code), metavar=str(code), help=meaning.replace("%", "%%"))
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.commands.cli.commands import COMMANDS
 from supervisor.commands.cli.exit_codes import OF_ALL
+from supervisor.commands.cli.table import COMMANDS
 from supervisor.commands.cli.terminal import EXIT_CODES
 from supervisor.errors import CommandError
 from tests.support.captured import captured

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from docs import commands, man, reference
-from supervisor.commands.cli.commands import codes_of
+from supervisor.commands.cli import table
 from supervisor.commands.cli.exit_codes import OF_ALL
 from supervisor.config.places import VARIABLE
 from tests.support.supervisor import ROOT
@@ -33,7 +33,7 @@ def test_each_command_has_its_arguments_and_exit_codes(command: str) -> None:
             help = parser._get_formatter()._expand_help(action)
             names = action.option_strings or [str(action.metavar)]
             assert f"{names[-1]} " in section and " ".join(help.split()) in section, action
-    for code, meaning in codes_of(command).items():
+    for code, meaning in table.COMMANDS[command].all_codes.items():
         assert (f" {code} {meaning}" in section) == (OF_ALL.get(code) != meaning)
 
 

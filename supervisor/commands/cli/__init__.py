@@ -1,6 +1,6 @@
 """Commands, options and exit codes: the only package that prints.
 
-    commands.py         the table of commands: help, arguments, exit codes, function
+    table/              the table of commands: help, arguments, exit codes, function
     values.py           the values of arguments, checked
     arguments.py        the parser of the command line, made from the table
     exit_codes.py       the numbers of the exit codes
@@ -34,8 +34,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from supervisor.commands.cli.arguments import parser
-from supervisor.commands.cli.commands import COMMANDS
 from supervisor.commands.cli.exit_codes import BUG, CONFIGURATION, DONE, INTERRUPTED, NEGATIVE
+from supervisor.commands.cli.table import COMMANDS
 from supervisor.commands.cli.terminal import fail, progress, report
 from supervisor.errors import CommandError
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from supervisor import __version__
-from supervisor.commands.cli.commands import ARGV, COMMANDS, OneOf, codes_of, parsed
 from supervisor.commands.cli.exit_codes import USAGE
+from supervisor.commands.cli.table import COMMANDS
+from supervisor.commands.cli.table.spec import ARGV, OneOf, parsed
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -42,7 +43,7 @@ def parser(word: str = "", *, unfinished: bool = False) -> argparse.ArgumentPars
     for name, command in COMMANDS.items():
         if word in COMMANDS and name != word:
             continue
-        codes = "".join(f"  {code:<3} {meaning}\n" for code, meaning in codes_of(name).items())
+        codes = "".join(f"  {code:<3} {meaning}\n" for code, meaning in command.all_codes.items())
         added = parsers.add_parser(
             name,
             help=command.summary,

@@ -12,9 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from supervisor.commands.cli.arguments import parser
-from supervisor.commands.cli.commands import COMMANDS, DEFAULT_CONFIG, parsed
 from supervisor.commands.cli.daemon_commands import socket_path
 from supervisor.commands.cli.exit_codes import DONE
+from supervisor.commands.cli.table import COMMANDS
+from supervisor.commands.cli.table.spec import DEFAULT_CONFIG, parsed
 from supervisor.errors import CommandError
 from supervisor.reporting.control import fetch
 from supervisor.reporting.control.protocol import NAME

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from supervisor.commands.cli.commands import DEFAULT_CONFIG
 from supervisor.commands.cli.exit_codes import DONE, NEGATIVE, USAGE
+from supervisor.commands.cli.table.spec import DEFAULT_CONFIG
 from supervisor.commands.cli.terminal import UnknownItem, fail, run_async
 from supervisor.config import ConfigError, load
 from supervisor.config.consul import from_environment

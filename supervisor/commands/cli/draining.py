@@ -9,11 +9,11 @@ from typing import Any
 
 from supervisor.adapters.consul.endpoints import READS_SESSIONS
 from supervisor.adapters.consul.members import Members, Part, cluster_now
-from supervisor.commands.cli.commands import DEFAULT_CONFIG
 from supervisor.commands.cli.consul_commands import load_for
 from supervisor.commands.cli.daemon_commands import DAEMON_EVERY_S, socket_path, told
 from supervisor.commands.cli.display.text import escape
 from supervisor.commands.cli.exit_codes import DONE, NEGATIVE
+from supervisor.commands.cli.table.spec import DEFAULT_CONFIG
 from supervisor.commands.cli.terminal import fail, run_async
 from supervisor.config.environment import EVERY_ITEM
 from supervisor.core.actions import Role

@@ -6,8 +6,8 @@ import pytest
 
 from supervisor.commands.cli import main
 from supervisor.commands.cli.arguments import parser
-from supervisor.commands.cli.commands import COMMANDS
 from supervisor.commands.cli.exit_codes import DONE, USAGE
+from supervisor.commands.cli.table import COMMANDS
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
