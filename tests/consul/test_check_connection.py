@@ -14,18 +14,18 @@ import trustme
 from supervisor.adapters.consul.client import CONCURRENT_MAX, HOLDING_CONCURRENT_MAX
 from supervisor.adapters.consul.shared.grouping import WATCHES_MAX
 from supervisor.adapters.transport.pool import IDLE_MAX
-from supervisor.commands.check.findings import (
+from supervisor.commands.check.agent import (
     OTHERS_MAX,
     AgentFacts,
-    Level,
     facts_of,
     of_agent,
     of_datacenter,
     of_fence,
     of_servers,
-    of_sessions,
     of_voters,
 )
+from supervisor.commands.check.findings import Level
+from supervisor.commands.check.rights import of_sessions
 from supervisor.config.formats.tenure_record import encoded
 from supervisor.core.claim.record import TenureRecord
 from supervisor.core.outcomes import Denied, Failed, ListedSession, Outcome, SessionsView

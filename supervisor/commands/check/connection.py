@@ -24,8 +24,9 @@ from supervisor.adapters.consul.responses import MalformedResponse, error_text, 
 from supervisor.adapters.consul.sessions import NO_PATH, ReadSessions
 from supervisor.adapters.consul.shared.query import ListQuery
 from supervisor.adapters.transport import ExchangeFailed, FailureKind
-from supervisor.commands.check import findings
-from supervisor.commands.check.findings import AgentFacts, Finding, Level
+from supervisor.commands.check import agent, rights
+from supervisor.commands.check.agent import AgentFacts
+from supervisor.commands.check.findings import Finding, Level, together
 from supervisor.config import Config
 from supervisor.core.claim.record import TENURE_SUFFIX
 from supervisor.core.outcomes import Created, KeyView, Outcome
@@ -65,35 +66,35 @@ class _Checker:
         if no_path:
             facts, _ = await self._agent(hostname, ())
             own = facts.datacenter if facts else ""
-            return [reachable, findings.of_no_path(str(self._datacenter), own, no_path)]
-        found = [reachable, findings.of_leader(leader)]
+            return [reachable, agent.of_no_path(str(self._datacenter), own, no_path)]
+        found = [reachable, agent.of_leader(leader)]
         if not leader:
             return found
         try:
             facts, of_agent = await self._agent(hostname, items)
             raft = await self._asked(self._codec.question("operator/raft/configuration"), dict)
-            found += of_agent + findings.of_voters((raft or {}).get("Servers") or ())
+            found += of_agent + agent.of_voters((raft or {}).get("Servers") or ())
             if of_agent[0].what == "token":
                 return found
             for settings in items:
-                found += findings.together(await self._rights(settings, facts.node if facts else ""))
+                found += together(await self._rights(settings, facts.node if facts else ""))
             listed = await self._outcome(ReadSessions(*_COMMAND))
-            found.append(findings.of_sessions(listed, self._holders, facts))
+            found.append(rights.of_sessions(listed, self._holders, facts))
             if fleet is not None:
                 found.append(await self._history(fleet.prefix))
                 found.append(await self._orders(fleet.prefix))
                 said = await self._writes_service(fleet.service)
-                found += findings.of_fleet(fleet.service, said, await self._consul.present(fleet.service))
+                found += rights.of_fleet(fleet.service, said, await self._consul.present(fleet.service))
             if facts and (fleet or any(settings.service for settings in items)):
                 asks = self._codec.question(f"catalog/node/{quote(facts.node, safe='')}")
-                found += findings.of_deregistration(facts, await self._asked(asks, dict) or {})
+                found += agent.of_deregistration(facts, await self._asked(asks, dict) or {})
             if fenced := tuple(settings for settings in items if settings.fence is not None):
                 on = await self._asked(self._codec.question("catalog/service/consul"), list) or ()
                 servers = {str(each.get("Node")) for each in on if isinstance(each, dict)}
-                found.append(findings.of_fence(fenced, servers, listed, facts))
+                found.append(agent.of_fence(fenced, servers, listed, facts))
                 for settings in fenced:
                     shown = await self._outcome(WatchTenure(*_COMMAND, settings.key))
-                    found += findings.of_target(settings, shown, facts.node if facts else None)
+                    found += agent.of_target(settings, shown, facts.node if facts else None)
         except ExchangeFailed as failure:
             found.append(Finding("rest", Level.UNTOLD, f"some requests were not answered: {failure}"))
         return found
@@ -117,18 +118,18 @@ class _Checker:
     ) -> tuple[AgentFacts | None, list[Finding]]:
         response = await self._exchange(self._codec.question("agent/self"))
         if response.status_code == 403 and permissions.UNKNOWN_TOKEN in error_text(response):
-            return None, [findings.of_token(why(response))]
+            return None, [rights.of_token(why(response))]
         try:
             if response.status_code != 200:
                 raise MalformedResponse(why(response))
             answer: dict[str, Any] = json_of(response, dict)
         except MalformedResponse as error:
-            return None, findings.unknown_agent(str(error), response.status_code == 403)
-        facts = findings.facts_of(answer)
+            return None, agent.unknown_agent(str(error), response.status_code == 403)
+        facts = agent.facts_of(answer)
         is_local = _is_local(facts.address)
-        found = findings.of_agent(facts, hostname, is_local=is_local, items=items)
-        found += findings.of_servers(facts, self._config.consul.leader_change_s, items)
-        return facts, found + findings.of_datacenter(self._datacenter, facts.datacenter, items)
+        found = agent.of_agent(facts, hostname, is_local=is_local, items=items)
+        found += agent.of_servers(facts, self._config.consul.leader_change_s, items)
+        return facts, found + agent.of_datacenter(self._datacenter, facts.datacenter, items)
 
     async def _rights(self, settings: ItemSettings, node: str) -> list[Finding]:
         found = []
@@ -136,27 +137,27 @@ class _Checker:
             read = await self._outcome(ReadKey(*_COMMAND, key))
             if isinstance(read, KeyView):
                 self._holders |= {holder.session for holder in read.holders}
-            found.append(findings.of_read(settings, shown, read))
+            found.append(rights.of_read(settings, shown, read))
             if settings.contend:
                 response = await self._exchange(self._codec.transaction(impossible_write(key)))
-                found.append(findings.of_write(settings, shown, why(response)))
+                found.append(rights.of_write(settings, shown, why(response)))
         if settings.contend:
             found.append(await self._session(settings, node))
         if settings.service is not None:
             name = settings.service.name
             rule = f'give the token: service "{name}" {{ policy = "write" }}'
             said = await self._writes_service(name)
-            found.append(findings.of_write(settings, f"the service {name}", said, rule))
-            found.append(findings.of_dns(settings, await self._dns_sees(name, node)))
+            found.append(rights.of_write(settings, f"the service {name}", said, rule))
+            found.append(rights.of_dns(settings, await self._dns_sees(name, node)))
         if settings.candidate_check is not None and settings.candidate_check.maintenance:
-            found.append(findings.of_maintenance(settings, node, await self._sees_checks(node)))
+            found.append(rights.of_maintenance(settings, node, await self._sees_checks(node)))
         return found
 
     async def _history(self, prefix: str) -> Finding:
         key = history_key(prefix, str(uuid4()))
         read = await self._outcome(ReadKey(*_COMMAND, key))
         response = await self._exchange(self._codec.transaction(impossible_write(key)))
-        return findings.of_history(history_key(prefix, ""), read, why(response))
+        return rights.of_history(history_key(prefix, ""), read, why(response))
 
     async def _orders(self, prefix: str) -> Finding:
         """Return the finding about the orders. A list alone hides what the token may not read."""
@@ -164,7 +165,7 @@ class _Checker:
         query = ListQuery(place, None, 0.0, consistent=True, timeout_s=CONNECT_S)
         listed = await self._exchange(self._codec.encode_list(query))
         read = await self._outcome(ReadOrder(*_COMMAND, place, prefix))
-        return findings.of_orders(place, read, lists=listed.status_code != 403)
+        return rights.of_orders(place, read, lists=listed.status_code != 403)
 
     async def _writes_service(self, name: str) -> str:
         """Return Consul's answer to another impossible write, of an instance of this service."""
@@ -204,7 +205,7 @@ class _Checker:
         outcome = await self._outcome(CreateSession(*_COMMAND, session))
         if isinstance(outcome, Created):  # this Consul does not validate the checks of a session
             await self._outcome(DestroySession(*_COMMAND, outcome.session))
-        return findings.of_session(settings, node, impossible, outcome)
+        return rights.of_session(settings, node, impossible, outcome)
 
     async def _outcome(self, request: Request) -> Outcome:
         return self._codec.decode(request, await self._exchange(self._codec.encode(request)))

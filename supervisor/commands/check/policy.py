@@ -16,7 +16,7 @@ from supervisor.adapters.consul.semaphore import WriteSlotRecord
 from supervisor.adapters.consul.sessions import ReadSessions
 from supervisor.adapters.consul.token import TokenError
 from supervisor.adapters.transport import ExchangeFailed
-from supervisor.commands.check.findings import facts_of
+from supervisor.commands.check.agent import facts_of
 from supervisor.config import Config, ConsulSettings, FleetSettings
 from supervisor.core import requests as to
 from supervisor.core.settings import ItemSettings, SemaphoreSettings, ServiceSettings

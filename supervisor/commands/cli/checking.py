@@ -138,7 +138,7 @@ def _loaded(path: Path, here: bool) -> Config:
 
 def _without_proven(config: Config, found: list["Finding"]) -> Config:
     """Return the configuration without the warning about a short TTL, if Consul would make each session."""
-    from supervisor.commands.check.findings import MAKES_SESSION
+    from supervisor.commands.check.rights import MAKES_SESSION
 
     made = {one.item for one in found if MAKES_SESSION in one.text}
     if any(each.contend and each.name not in made for each in config.items):
