@@ -19,8 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from supervisor import __version__
-from supervisor.adapters.consul.client import ConsulClient, wanted_of
+from supervisor.adapters.consul.client import ConsulClient
 from supervisor.adapters.consul.token import TokenError
+from supervisor.adapters.consul.wanted import wanted_of
 from supervisor.adapters.hooks.attempts import Hooks
 from supervisor.adapters.hooks.output import HookLine
 from supervisor.adapters.journal.identity import place_here

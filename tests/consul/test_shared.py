@@ -14,12 +14,11 @@ from supervisor.adapters.consul.client import (
     LARGE_BYTES,
     READ_BYTES_MAX,
     ConsulClient,
-    read_together,
-    watched_together,
 )
 from supervisor.adapters.consul.rate import BURST, EVERY_S
 from supervisor.adapters.consul.shared.grouping import WATCHES_MAX
 from supervisor.adapters.consul.shared.query import SHOWN_MAX
+from supervisor.adapters.consul.wanted import read_together, watched_together
 from supervisor.adapters.runtime.clock import boottime
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.events import Answered

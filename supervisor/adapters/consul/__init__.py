@@ -17,6 +17,7 @@
     limiter.py           a bounded number of requests at a time, in the order of their arrival
     rate.py              a limit on how often a blocking query is repeated
     shared/              one query for many keys, for more elections than connections
+    wanted.py            the items of a configuration, each with its pace
     fleet_requests.py    the keys of a fleet: the tenures of an election, and orders
     query.py             requests of commands that run without the daemon
     members.py           which nodes take part in each item, and which sessions are supervisors'

@@ -5,27 +5,17 @@ never decide what an answer means.
 """
 
 import asyncio
-import random
-from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
-from itertools import count
 from typing import Any, Literal, TypeVar
 
 import requests
 
 from supervisor.adapters.consul.codec import Codec
-from supervisor.adapters.consul.fleet_requests import ReadHistory, WriteHistory
 from supervisor.adapters.consul.limiter import Limiter
 from supervisor.adapters.consul.presence import Present, asked_at, not_shown
 from supervisor.adapters.consul.rate import RateLimit
 from supervisor.adapters.consul.sessions import ReadSessions
-from supervisor.adapters.consul.shared.grouping import (
-    READ_TOGETHER_MAX,
-    queries_for,
-    read_prefixes,
-    watch_prefixes,
-)
 from supervisor.adapters.consul.shared.listing import Listing
 from supervisor.adapters.consul.shared.query import (
     READ_S,
@@ -35,6 +25,7 @@ from supervisor.adapters.consul.shared.query import (
     SharedQuery,
 )
 from supervisor.adapters.consul.token import Token, TokenError, TokenHangs
+from supervisor.adapters.consul.wanted import read_together, watched_together
 from supervisor.adapters.transport import Endpoint, ExchangeFailed, FailureKind, Transport
 from supervisor.config import Config
 from supervisor.core.actions import PrepareWrite
@@ -57,16 +48,13 @@ from supervisor.core.requests import (
     WatchSlots,
     Write,
 )
-from supervisor.core.settings import NOWHERE, ElectionSettings, Place, Wanted
 
-START_SPACING_S = 0.005  # between the starts of two items: the time of a session, an acquire and a hook
 HANDOVER_QUIET_S = 0.01  # yields the CPU to the next holder, because our own watch of the release can wait
 CONCURRENT_MAX = 16  # requests in flight that keep no lock, besides watches, which shared.WATCHES_MAX limits
 HOLDING_CONCURRENT_MAX = 16  # of those that keep or give back a lock, which never wait for what only begins
 LARGE_CONCURRENT_MAX = 2  # of reads of keys whose values were too large for a list: they wait for each other
 SESSIONS_S = 10.0  # Consul holds a request for 7 s while it has no leader
 SERVICE_CONCURRENT_MAX = 8  # of requests about services, which no other request waits for
-HISTORY_CONCURRENT_MAX = 2  # of those about history, because a failover has many requests that are urgent
 READ_BYTES_MAX = 256 << 10  # of a list that is read each few seconds; its decoding stops the loop
 LARGE_S = 60.0  # how long a list that was too large is not read again, and a large key waits for others
 LARGE_BYTES = 128 << 10  # of the answer for one key; a holder's own value has at most 64 KiB
@@ -107,7 +95,6 @@ class ConsulClient:
         self._permits = Limiter(CONCURRENT_MAX)
         self._holding_permits = Limiter(HOLDING_CONCURRENT_MAX)
         self._service_permits = Limiter(SERVICE_CONCURRENT_MAX)
-        self._history_permits = Limiter(HISTORY_CONCURRENT_MAX)
         self._large_permits = Limiter(LARGE_CONCURRENT_MAX)
         self._large_until: dict[str, float] = {}  # by prefix whose list, or by key whose value, was too large
         self._rates: dict[str, RateLimit] = {}  # by item, for its watch
@@ -160,8 +147,6 @@ class ConsulClient:
         return self._queued(request, deliver)
 
     def _permits_of(self, request: Request | ListQuery) -> Limiter:
-        if isinstance(request, ReadHistory | WriteHistory):
-            return self._history_permits
         if isinstance(request, ServiceRequest):
             return self._service_permits
         if isinstance(request, ReadKey) and self._was_too_large(request.key):
@@ -346,57 +331,3 @@ def _keeps_lock(request: Request | ListQuery) -> bool:
     if isinstance(request, ReadSlots):
         return bool(request.session)
     return isinstance(request, Release | DestroySession | Rewrite | MarkTenure | LeaveSemaphore)
-
-
-def wanted_of(config: Config, going_on: Collection[str] = (), place: Place = NOWHERE) -> tuple[Wanted, ...]:
-    """Return the items of the file, each with its pace.
-
-    Items that are read together read at one time, and items that begin do so one after the other.
-    ``going_on``: the names of items that have begun already, which do not wait.
-    ``place``: where this process runs.
-    """
-    prefixes = read_together(config)
-    starts = count()
-    offsets = read_offsets(prefixes)
-    return tuple(
-        Wanted(
-            settings,
-            spread=random.random(),
-            read_offset=offsets.get(prefixes.get(settings.key, "")),
-            delay_s=0.0 if settings.name in going_on else START_SPACING_S * next(starts),
-            unchecked=settings.contend,
-            place=place,
-            withheld=None if config.fleet else False,  # what is ordered for it is not read yet
-        )
-        for settings in config.items
-    )
-
-
-def read_offsets(prefixes: Mapping[str, str]) -> dict[str, float]:
-    """Return, by prefix, the share of an interval at which its keys are read.
-
-    Small groups are read at one time, because waking up costs more than a read.
-    """
-    offsets: dict[str, float] = {}
-    offset, room = 0.0, 0
-    for prefix, keys in sorted(Counter(prefixes.values()).items()):
-        if keys > room:
-            offset, room = random.random(), READ_TOGETHER_MAX
-        offsets[prefix], room = offset, room - keys
-    return offsets
-
-
-def watched_together(config: Config) -> dict[str, str]:
-    """Return, by key, the prefix of the keys that share a watch."""
-    return watch_prefixes(*_keys(config))
-
-
-def read_together(config: Config) -> dict[str, str]:
-    """Return, by key, the prefix of the keys that are read together."""
-    return read_prefixes(*_keys(config))
-
-
-def _keys(config: Config) -> tuple[list[str], int]:
-    """Return the keys of all elections, and how many queries they may have under way at a time."""
-    keys = [settings.key for settings in config.items if isinstance(settings, ElectionSettings)]
-    return keys, queries_for(len(keys), len(config.items) - len(keys))

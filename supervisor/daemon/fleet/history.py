@@ -38,6 +38,7 @@ from supervisor.reporting.telemetry.formatting import when
 SETTLE_S = 0.5  # from the end of a hand-over to the write, which is not to delay the next holder
 EVERY_S = 2.0  # between two writes of one election by this node
 REQUEST_S = 10.0  # Consul holds a request for 7 s while it has no leader
+AT_ONCE_MAX = 2  # elections, because a failover has many requests that are urgent
 RACES_MAX = 5  # attempts; other nodes write at most once in EVERY_S
 RETRY_S = (2.0, 120.0)  # the first pause after a failure, and the longest
 CLOSE_S = 2.0  # in which a process that stops may still tell of its last tenures
@@ -63,7 +64,7 @@ class TenureHistory:
         self._clock, self._wall = shared.clock, shared.wall
         self._prefix = config.fleet.prefix if config.fleet else ""  # blank: nothing is told
         self._background = Background(shared.report)
-        self._closing = asyncio.Event()
+        self._closing, self._turns = asyncio.Event(), asyncio.Semaphore(AT_ONCE_MAX)
         self._untold: dict[str, _Untold] = {}
         self._tenures: dict[str, Tenure] = {}  # by election, that of this node
 
@@ -145,7 +146,8 @@ class TenureHistory:
                 async with asyncio.timeout(max(wait_s, untold.next_at - self._clock())):
                     await self._closing.wait()
             told, missed = tuple(untold.tenures.values()), untold.missed
-            why_not = await self._write(item, untold, told, missed)
+            async with self._turns:
+                why_not = await self._write(item, untold, told, missed)
             if self._untold.get(item) is not untold:
                 break  # the file has the election no more
             self._log.noted("history-failed", item, why_not)

@@ -1,7 +1,7 @@
 """How many items share Consul: when each begins, and at which pace."""
 
-from supervisor.adapters.consul.client import START_SPACING_S, read_offsets, wanted_of
 from supervisor.adapters.consul.shared.grouping import WATCHES_MAX
+from supervisor.adapters.consul.wanted import START_SPACING_S, read_offsets, wanted_of
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.settings import ElectionSettings, SessionSettings
 
