@@ -29,11 +29,10 @@ from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.daemon.reload import CannotReload, Reloaded
 from supervisor.daemon.shared import Shared
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb
+from supervisor.reporting.control.protocol import RELEASED_S, TAKEN_OVER_S
 from supervisor.reporting.telemetry.formatting import remedy, when
 from supervisor.reporting.telemetry.item_warnings import pauses_of
 
-TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
-RELEASED_S = 600.0  # for an on_lose with all its retries, and for Consul to come back
 NEXT_TENURE = ", but in force only with its next tenure, because its watchdog changes"
 IN_FORCE_S = 5.0  # with 3 s for the disk within TimeoutStartSec=, which ends `systemctl reload`
 

@@ -20,13 +20,12 @@ from supervisor.core.actions import Role
 from supervisor.errors import CommandError
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb, fetch
 from supervisor.reporting.control.fetch import ask
-from supervisor.reporting.control.protocol import NOTE_CHARS_MAX
+from supervisor.reporting.control.protocol import DONE_S, NOTE_CHARS_MAX
 
 HOLDS = (Role.ACQUIRING, Role.HOLDING)
 HELD_OR_WAITS = (*HOLDS, Role.WAITING, Role.RESTING)
 SEES_ALL = f"to see all nodes, give the token: {READS_SESSIONS}"
 UNCLEAR = "whether for an operator's word (contend: manual), nobody can tell without fleet"
-LOSES_S = 660.0  # the daemon's own limit for a step-down is shorter
 
 
 def drain(options: argparse.Namespace) -> int:
@@ -38,7 +37,7 @@ def drain(options: argparse.Namespace) -> int:
     pause = OperatorCommand(Verb.DRAIN, note=options.note, pause_s=options.pause_s)
     if code := told(ask(path, pause), quiet=options.quiet):
         return code
-    handed_over, deadline = True, time.monotonic() + LOSES_S
+    handed_over, deadline = True, time.monotonic() + DONE_S
     while (busy := _items(path, (*HOLDS, Role.LOSING))) and time.monotonic() < deadline:
         held = [item for item in busy if item["role"] in HOLDS]
         if not held:  # on_lose runs

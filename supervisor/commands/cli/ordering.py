@@ -29,13 +29,11 @@ from supervisor.core.outcomes import Done, KeyView, LostRace, Unknown
 from supervisor.core.settings import ItemSettings
 from supervisor.daemon.fleet.order import Order, encoded, order_of, pause_key, step_down_key
 from supervisor.errors import NotPossible
-from supervisor.reporting.control.protocol import NOTE_CHARS_MAX
+from supervisor.reporting.control.protocol import DONE_S, NOTE_CHARS_MAX, TAKEN_OVER_S
 from supervisor.reporting.control.users import user_name
 from supervisor.reporting.telemetry.formatting import when
 
 FOLLOWED_S = 30.0  # in which a daemon follows an order, unless it is cut off or does not know of it
-DONE_S = 660.0  # on_lose with its retries takes shorter
-TAKEN_OVER_S = 10.0  # waiters try within milliseconds of a release; after that long there is none
 LOOK_EVERY_S = 0.5
 SHOWN_S = 5.0  # an order is seen within a second, and told within two more
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from supervisor.errors import PeerError
 from supervisor.reporting.control.protocol import (
+    DONE_S,
     OperatorCommand,
     Reply,
     Verb,
@@ -24,7 +25,6 @@ from supervisor.reporting.control.protocol import (
 )
 
 FETCH_S = 10.0  # the daemon answers in milliseconds, unless its machine or its disk hangs
-DONE_S = 660.0  # step-down and reload wait for on_lose and for other nodes; the daemon's own limit is shorter
 BODY_BYTES_MAX = 64 << 20  # a thousand items, each with twenty transitions and their hooks
 HEAD_BYTES_MAX = 1 << 14  # the daemon's have some hundred
 RECEIVE_BYTES = 1 << 16
