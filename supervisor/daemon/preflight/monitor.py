@@ -86,17 +86,16 @@ class HookMonitor:
         await self._answered([])  # of items that need no probe
         try:
             await make_probes(self._wanted.probes, self._answered, strict=True, within_s=PROBE_S)
-        except NoAnswer:
-            return True  # earlier probes hang, and the log has had the faults
+            return False
         except (ChildFailed, OSError) as error:
             why = str(error)
             if isinstance(error, OSError):
                 why = f"cannot start a process that looks: {error.strerror}"
             remedy = "nothing: the supervisor looks again by itself"
-            self._log.line("warning", "look-failed", why=why, remedy=remedy)
-            await self._notify(item for item in self._open if item not in self._found)
-            return True
-        return False
+            if not isinstance(error, NoAnswer):  # earlier probes hang, and the log has had the faults
+                self._log.line("warning", "look-failed", why=why, remedy=remedy)
+        await self._notify(item for item in self._open if item not in self._found)
+        return True
 
     async def _answered(self, answers: list[Answer]) -> None:
         self._answers.update(answers)

@@ -83,6 +83,11 @@ async def test_probes_that_outlive_sigkill_are_bounded_and_go_on_once_they_end(
         assert len(children()) == alone + HUNG_MAX
         [first] = checked
         assert [fault.hook for fault in first.faults] == ["on_lose[0]"]
+        unknown = list[HooksChecked]()
+        after_reload = hook_monitor(unknown.append)
+        after_reload.follow(config)
+        await until(lambda: unknown == [HooksChecked("namenode", ())])
+        after_reload.close()
     await until(lambda: checked[-1] == HooksChecked("namenode", ()))
     monitor.close()
     await until(lambda: len(children()) == before)
