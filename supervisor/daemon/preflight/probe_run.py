@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
 from functools import partial
 
 from supervisor.adapters.filesystem.forked import forked, reap, write
@@ -38,29 +39,27 @@ async def make_probes(
     """
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + within_s
-    open_probes, rest = set(range(len(probes))), list(range(len(probes)))
+    open_probes, order = set(range(len(probes))), list(range(len(probes)))
     workers: list[_Worker] = []  # all but the newest stand still
     try:
         while open_probes and (left_s := ends_at - loop.time()) > 0:
-            if rest:
-                workers.append(_Worker(probes, rest, within_s, strict=strict))
-            newest = workers[-1]
+            if order:
+                workers.append(_Worker(probes, order, within_s, strict=strict))
+            newest, order = workers[-1], []
             ended = await newest.child.comes_to_end(min(left_s, STALL_S))
-            answers = {worker: worker.answers() for worker in workers}
             new = {
-                index: faults for each in answers.values() for index, faults in each if index in open_probes
+                index: faults for each in workers for index, faults in each.answers() if index in open_probes
             }
             open_probes -= new.keys()
-            rest = []
             if ended:
-                newest.end()
                 workers.pop()
-            elif not answers[newest]:
+                newest.end()
+            elif not new:
                 # A child that has made all its probes may still be about to end, on a machine short of time.
                 standing = [probes[each.left[0]] for each in workers if each.left]
                 bad = {folder for probe in standing for folder in _folders(probe)}
-                rest = [index for index in newest.left[1:] if index in open_probes]
-                rest.sort(key=lambda index: not bad.isdisjoint(_folders(probes[index])))
+                order = [index for index in newest.left[1:] if index in open_probes]
+                order.sort(key=lambda index: not bad.isdisjoint(_folders(probes[index])))
             await answered(list(new.items()))
         if open_probes:
             await answered([(index, _hangs(probes[index], within_s)) for index in sorted(open_probes)])
@@ -74,21 +73,20 @@ class _Worker:
 
     def __init__(self, probes: Sequence[Probe], order: list[int], within_s: float, *, strict: bool) -> None:
         self.left = order
-        self._read = 0  # bytes of its result
+        self._read = 0  # lines of its result
         self.child = forked(CHILDREN, partial(_work, probes, order, strict), within_s)
 
     def answers(self) -> list[Answer]:
         """Return the answers that the child has written since the last call."""
-        whole = self.child.result()[self._read :].rpartition(b"\n")[0]
-        lines = whole.split(b"\n") if whole else []
-        self._read += len(whole) + 1 if whole else 0
+        lines = self.child.result().split(b"\n")[self._read : -1]
+        self._read += len(lines)
         answered, self.left = self.left[: len(lines)], self.left[len(lines) :]
         return list(zip(answered, map(json.loads, lines), strict=True))
 
     def end(self) -> None:
         """Reap the child, which has ended. Raises ChildFailed when it has not made all its probes."""
-        reap(self.child, "the process that looks")
-        self.child.close()
+        with closing(self.child):
+            reap(self.child, "the process that looks")
 
 
 def _work(probes: Sequence[Probe], order: list[int], strict: bool, out: int) -> None:
