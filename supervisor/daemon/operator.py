@@ -5,13 +5,13 @@ takes time is answered when it is complete: ``on_step`` checks after every step.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from supervisor.adapters.consul.candidates import NoTarget, target_of
 from supervisor.adapters.consul.client import SESSIONS_S
 from supervisor.config.formats.json_values import holder_name
 from supervisor.config.problems import known_names
-from supervisor.core.actions import Action, Role
+from supervisor.core.actions import Action, Holder, Role
 from supervisor.core.contender.state import Contender
 from supervisor.core.events import (
     ConfirmOffAsked,
@@ -136,7 +136,7 @@ class Operator:
             role = Role.WAITING if before is None else before.role
             outcome = Result.ELSEWHERE if tenure is None else Result.IMPOSSIBLE
             return _cannot(Verb.STEP_DOWN, name, f"this node does not hold it (role: {role})", outcome)
-        holding = self._holders(name)
+        former = {holder.session for holder in self._holders(name)}
         handover_to = None if target is None else target.id
         asked = StepDownAsked(name, command.rest_s, handover_to=handover_to, note=command.note)
         self._shared.dispatch(asked)
@@ -148,9 +148,9 @@ class Operator:
             return _cannot(Verb.STEP_DOWN, name, f"{why}, so it is stuck: {remedy(name)}")
         released_at = asyncio.get_running_loop().time()
         within_s = TAKEN_OVER_S if target is None else TAKEN_OVER_S + HANDOVER_S
-        if await self._until(lambda: bool(self._others(name) - holding), within_s):
+        if await self._until(lambda: bool(self._successors(name, former)), within_s):
             after_s = asyncio.get_running_loop().time() - released_at
-            return await self._taken_over(name, target, self._others(name) - holding, after_s)
+            return await self._taken_over(name, target, self._successors(name, former), after_s)
         why = f"released, but nobody took over within {within_s:g} s"
         return Reply(Result.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, command.rest_s)}")
 
@@ -179,11 +179,11 @@ class Operator:
         return target_of(to, settings, seen, present, holds, node, "the daemon's token")
 
     async def _taken_over(
-        self, name: str, target: ListedSession | None, holders: frozenset[str], after_s: float
+        self, name: str, target: ListedSession | None, holders: Sequence[Holder], after_s: float
     ) -> Reply:
         """Return the reply when another node has taken over: the target, if there is one, or not."""
-        holder = await self._names(name, holders)
-        if target is None or target.id in holders:
+        holder = await self._names(holders)
+        if target is None or target.id in (each.session for each in holders):
             line = f"{name}: {holder} holds it, {after_s:.1f} s after this node released it"
             return Reply(Result.DONE, "", (line,))
         why = f"released, but {target.node} ({target.id}) did not take over: {holder} holds it now"
@@ -208,30 +208,28 @@ class Operator:
         contender = self._contenders.by_name.get(name)
         if contender is None or self._is_stuck(name):
             return True
-        return contender.tenure is None and session not in self._holders(name)
+        return contender.tenure is None and all(each.session != session for each in self._holders(name))
 
     def _is_stuck(self, name: str) -> bool:
         contender = self._contenders.by_name.get(name)
         return contender is not None and contender.role is Role.STUCK
 
-    def _holders(self, name: str) -> frozenset[str]:
+    def _holders(self, name: str) -> Sequence[Holder]:
         contender = self._contenders.by_name.get(name)
-        view = None if contender is None else contender.lock.view
-        return frozenset() if view is None else frozenset(holder.session for holder in view.holders)
+        return contender.lock.view.holders if contender and contender.lock.view else ()
 
-    async def _names(self, name: str, sessions: frozenset[str]) -> str:
+    def _successors(self, name: str, former: Collection[str]) -> Sequence[Holder]:
+        """Return the holders but these, and but the session by which this node contends again."""
+        contender = self._contenders.by_name.get(name)
+        known = {*former, contender.session.id if contender else None}
+        return [each for each in self._holders(name) if each.session not in known]
+
+    async def _names(self, holders: Sequence[Holder]) -> str:
         """Return the names of these holders: by the value, or else Consul's node, or else the session."""
-        view = self._contenders.by_name[name].lock.view
-        holders = [each for each in view.holders if each.session in sessions] if view else []
         named = {each.session: holder_name(each.value) for each in holders}
         if not all(named.values()) and isinstance(seen := await self._shared.client.sessions(), SessionsView):
             named |= {each.id: each.node for each in seen.sessions if named.get(each.id) == ""}
         return ", ".join(called or session for session, called in named.items())
-
-    def _others(self, name: str) -> frozenset[str]:
-        """Return the holders other than the session by which this node contends again."""
-        contender = self._contenders.by_name.get(name)
-        return self._holders(name) - ({contender.session.id} if contender is not None else set())
 
     async def _reloaded(self) -> Reply:
         try:
