@@ -48,7 +48,6 @@ class HookMonitor:
         self._needs: dict[str, list[Need]] = {}  # by item: the probes without which a node cannot hold
         self._found: dict[str, tuple[Fault, ...]] = {}  # by item: the faults that the core knows
         self._answers: dict[int, list[tuple[str, str, str]]] = {}  # by probe
-        self._open: list[str] = []  # the items of which a probe has no answer yet
 
     def follow(self, config: Config) -> None:
         """Probe now what this configuration names, and forget all earlier faults."""
@@ -82,7 +81,7 @@ class HookMonitor:
         That keeps no node from contending: known faults still count, and an item of which nothing is known is
         taken to have no fault.
         """
-        self._answers, self._open = {}, list(self._needs)
+        self._answers = {}
         await self._answered([])  # of items that need no probe
         try:
             await make_probes(self._wanted.probes, self._answered, strict=True, within_s=PROBE_S)
@@ -94,15 +93,15 @@ class HookMonitor:
             remedy = "nothing: the supervisor looks again by itself"
             if not isinstance(error, NoAnswer):  # earlier probes hang, and the log has had the faults
                 self._log.line("warning", "look-failed", why=why, remedy=remedy)
-        await self._notify(item for item in self._open if item not in self._found)
+        await self._notify(item for item in self._needs if item not in self._found)
         return True
 
     async def _answered(self, answers: list[Answer]) -> None:
         self._answers.update(answers)
         known = self._answers.keys()
-        complete = [item for item in self._open if all(need.probe in known for need in self._needs[item])]
-        self._open = [item for item in self._open if item not in set(complete)]
-        await self._notify(complete)
+        await self._notify(
+            item for item, needs in self._needs.items() if all(need.probe in known for need in needs)
+        )
 
     async def _audit(self, path: Path, config: Config) -> None:
         try:
