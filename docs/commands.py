@@ -63,7 +63,7 @@ def _groups() -> dict[str, tuple[str, ...]]:
         arguments = _arguments(command)
         if SOCKET in arguments:
             asking["the daemon"] += (name,)
-        elif CONFIG in arguments and UNREACHABLE in COMMANDS[name].all_codes:
+        elif CONFIG in arguments and UNREACHABLE in COMMANDS[name].codes:
             asking["Consul"] += (name,)
     return asking
 
@@ -91,7 +91,7 @@ def _section(name: str, command: argparse.ArgumentParser) -> str:
         parts.append(f"For example `{example}`.")
     if rows:
         parts.append(rows.rstrip())
-    if set(COMMANDS[name].all_codes) - set(OF_ALL) != {DONE}:
+    if set(COMMANDS[name].codes) - set(OF_ALL) != {DONE}:
         parts.append(f"{CODES}{codes.rstrip()}")
     return "\n\n".join(parts) + "\n"
 
@@ -106,7 +106,7 @@ def _arguments(command: argparse.ArgumentParser) -> dict[str, str]:
 
 def _codes(name: str) -> list[str]:
     """Return the entries of the exit codes that not all commands have."""
-    codes = COMMANDS[name].all_codes
+    codes = COMMANDS[name].codes
     return [f"- {code}: {what}\n" for code, what in codes.items() if OF_ALL.get(code) != what]
 
 

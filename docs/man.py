@@ -97,7 +97,7 @@ def _describe(name: str, command: argparse.ArgumentParser) -> None:
     command.usage = commands.usage_of(command)
     command.description = f"For example: {NAME} {COMMANDS[name].example}"
     codes = command.add_argument_group("exit codes:")
-    for code, meaning in COMMANDS[name].all_codes.items():
+    for code, meaning in COMMANDS[name].codes.items():
         if OF_ALL.get(code) != meaning:
             codes.add_argument(str(code), metavar=str(code), help=meaning.replace("%", "%%"))
 

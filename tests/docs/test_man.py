@@ -33,7 +33,7 @@ def test_each_command_has_its_arguments_and_exit_codes(command: str) -> None:
             help = parser._get_formatter()._expand_help(action)
             names = action.option_strings or [str(action.metavar)]
             assert f"{names[-1]} " in section and " ".join(help.split()) in section, action
-    for code, meaning in table.COMMANDS[command].all_codes.items():
+    for code, meaning in table.COMMANDS[command].codes.items():
         assert (f" {code} {meaning}" in section) == (OF_ALL.get(code) != meaning)
 
 

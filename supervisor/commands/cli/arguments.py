@@ -43,7 +43,7 @@ def parser(word: str = "", *, unfinished: bool = False) -> argparse.ArgumentPars
     for name, command in COMMANDS.items():
         if word in COMMANDS and name != word:
             continue
-        codes = "".join(f"  {code:<3} {meaning}\n" for code, meaning in command.all_codes.items())
+        codes = "".join(f"  {code:<3} {meaning}\n" for code, meaning in command.codes.items())
         added = parsers.add_parser(
             name,
             help=command.summary,

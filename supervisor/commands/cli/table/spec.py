@@ -34,13 +34,8 @@ class CommandSpec:
         # ``module:name`` in this package, which takes the parsed arguments and returns the code.
         self.function = function
         self.arguments = arguments
-        # The meaning of its exit codes, which are given by their names. Those of every command are in OF_ALL.
-        codes = {"done": "done", **codes}
-        self.codes: dict[int, str] = {getattr(exit_codes, name.upper()): codes[name] for name in codes}
-
-    @property
-    def all_codes(self) -> dict[int, str]:
-        return dict(sorted({**exit_codes.OF_ALL, **self.codes}.items()))
+        own = {getattr(exit_codes, name.upper()): what for name, what in {"done": "done", **codes}.items()}
+        self.codes: dict[int, str] = dict(sorted({**exit_codes.OF_ALL, **own}.items()))  # and their meaning
 
 
 def parsed(group: Arguments | OneOf) -> Iterator[tuple[str, dict[str, Any]]]:
