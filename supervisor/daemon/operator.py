@@ -6,6 +6,7 @@ takes time is answered when it is complete: ``on_step`` checks after every step.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, TypeVar
 
 from supervisor.adapters.consul.candidates import NoTarget, target_of
 from supervisor.adapters.consul.client import SESSIONS_S
@@ -36,6 +37,8 @@ from supervisor.reporting.telemetry.item_warnings import pauses_of
 NEXT_TENURE = ", but in force only with its next tenure, because its watchdog changes"
 IN_FORCE_S = 5.0  # with 3 s for the disk within TimeoutStartSec=, which ends `systemctl reload`
 
+_Found = TypeVar("_Found")
+
 
 class Operator:
     """The commands about the contenders of one node."""
@@ -49,7 +52,7 @@ class Operator:
         self._shared, self._contenders = shared, shared.contenders
         self._reload = reload  # reads the configuration again and returns the changes. Raises CannotReload
         self._on_disk = on_disk  # returns blank once the records are on disk, or why they are not
-        self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
+        self._waiting: dict[asyncio.Future[Any], Callable[[], Any]] = {}
 
     async def execute(self, command: OperatorCommand) -> Reply:
         """Carry out a command and return its reply: of several, the first refusal if there is one."""
@@ -74,8 +77,8 @@ class Operator:
     def on_step(self, event: Event, actions: Sequence[Action]) -> None:
         """Wake each command that this step has completed, even if the next step undoes that."""
         for future, condition in tuple(self._waiting.items()):
-            if not future.done() and condition():
-                future.set_result(None)
+            if not future.done() and (found := condition()):
+                future.set_result(found)
 
     def _one(self, command: OperatorCommand, name: str) -> Reply:
         verb, before = command.verb, self._contenders.by_name.get(name)
@@ -107,18 +110,18 @@ class Operator:
 
     # --- commands that take time -----------------------------------------------------------------
 
-    async def _until(self, condition: Callable[[], bool], within_s: float) -> bool:
-        if condition():
-            return True
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def _until(self, condition: Callable[[], _Found], within_s: float) -> _Found | None:
+        """Return what the condition has found once it is true. None: it was not within this time."""
+        if found := condition():
+            return found
+        future: asyncio.Future[_Found] = asyncio.get_running_loop().create_future()
         self._waiting[future] = condition
         try:
-            await asyncio.wait_for(future, within_s)
+            return await asyncio.wait_for(future, within_s)
         except TimeoutError:
-            return False
+            return None
         finally:
             del self._waiting[future]
-        return True
 
     async def _step_down(self, command: OperatorCommand) -> Reply:
         """Give the lock up. Return the reply when another node holds it, or when none took it in time."""
@@ -148,9 +151,9 @@ class Operator:
             return _cannot(Verb.STEP_DOWN, name, f"{why}, so it is stuck: {remedy(name)}")
         released_at = asyncio.get_running_loop().time()
         within_s = TAKEN_OVER_S if target is None else TAKEN_OVER_S + HANDOVER_S
-        if await self._until(lambda: bool(self._successors(name, former)), within_s):
+        if holders := await self._until(lambda: self._successors(name, former), within_s):
             after_s = asyncio.get_running_loop().time() - released_at
-            return await self._taken_over(name, target, self._successors(name, former), after_s)
+            return await self._taken_over(name, target, holders, after_s)
         why = f"released, but nobody took over within {within_s:g} s"
         return Reply(Result.IMPOSSIBLE, f"{name}: {why}; {self._what_now(name, command.rest_s)}")
 
