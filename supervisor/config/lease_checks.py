@@ -10,7 +10,15 @@ from supervisor.config.formats.durations import format_duration
 from supervisor.config.notification import UNIT_WATCHDOG_S
 from supervisor.config.problems import KeyPath, Report
 from supervisor.core.frozen import dataclass
-from supervisor.core.lease import ROOM_MIN_S, lease_of, lockout_max_s, lose_terms, sufficient_lockout_s
+from supervisor.core.lease import (
+    MARGIN_SHARE,
+    ROOM_MIN_S,
+    Lease,
+    lease_of,
+    lockout_max_s,
+    lose_terms,
+    sufficient_lockout_s,
+)
 from supervisor.core.settings import ElectionSettings, Fence, ItemSettings, Watchdog
 
 TTL_MIN_S = 10.0  # Consul's default session_ttl_min
@@ -67,7 +75,8 @@ def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: S
             report.refuse(guard, f"leaves no time for the watchdog: {text}: {remedy}")
     if settings.fence is not None:
         _check_fence(settings, settings.fence, path, report)
-    if lease.silence_s < around.silence_s:
+    rides_out = settings.fence is not None and settings.fence.outage_s is not None
+    if lease.silence_s < around.silence_s and not rides_out:
         report.warn(guard, _little_silence(settings, around))
     if return_s(settings, around) > settings.lockout_s and not settings.accept_overlap:
         report.warn(guard, _late_return(settings, around))
@@ -88,17 +97,40 @@ def _check_fence(settings: ItemSettings, fence: Fence, path: KeyPath, report: Re
     if settings.session.behavior == "delete":
         message = "cannot be delete with fence, because a deleted key keeps no program away: set release"
         report.refuse((*path, "session", "behavior"), message)
+    outage = (*path, "fence", "outage")
+    if fence.outage_s is not None and not fence.exclusive:
+        report.refuse(
+            outage, "needs exclusive: true, because nothing but fence outlasts lock_delay: set both"
+        )
+    elif fence.outage_s is not None and settings.run is not None:
+        message = (
+            "a supervisor that starts again while Consul is silent does not start run before Consul is back"
+        )
+        report.warn(outage, f"{message}: let on_acquire start the application, or accept that")
     after, after_s = (*path, "fence", "after"), fence.after_s
     if after_s < SAYS_S:
         message = "a former leader that lives may be switched off before it can say that it is stopping"
         report.warn(after, f"{message}: set {format_duration(SAYS_S)} or more")
-    if after_s >= settings.lockout_s and not fence.required:
+    if after_s >= lease_of(settings).asked_s and not fence.required:
         message = "the fence never begins, because this node acts without it after lock_delay"
         report.warn(after, f"{message}: set less than {format_duration(settings.lockout_s)}")
     if fence.required:
         remedy = "make sure that someone can run confirm-off, or remove required"
         message = f"while the fence fails, no node acts after a crash, however long that lasts: {remedy}"
         report.warn((*path, "fence", "required"), message)
+
+
+def lease_on_record(settings: ItemSettings) -> Lease:
+    """Return the lease of a tenure whose record says all that the file asks for."""
+    return lease_of(settings, leased_s=lease_of(settings).asked_s)
+
+
+def outage_sum(settings: ItemSettings) -> str:
+    """Return the sum of how long others wait for a holder by its tenure record."""
+    lease, fence = lease_of(settings), settings.fence
+    terms = {"2 x interval": lease.interval_s, "lose_time": lease.lose_time_s}
+    terms = {"outage": (fence and fence.outage_s) or 0.0} | terms
+    return f"{format_duration(lease.asked_s)} = ({_added(terms)}) / {1 - MARGIN_SHARE:g}"
 
 
 def _no_room(settings: ItemSettings, around: Surroundings) -> str:

@@ -186,6 +186,8 @@ class Record:
     owes: bool = False  # that of ``Session``
     asked_delay_s: float | None = None  # that of ``Session``
     slot: int | None = None
+    leased_s: float = 0.0
+    stopped_at: float | None = None
 
 
 EMPTY_RECORD = Record()

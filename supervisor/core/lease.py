@@ -13,13 +13,15 @@ belief, because Consul promises only the lock-delay, and documents a TTL as a lo
 ``accept_overlap``, which gives up the promise, may the TTL become the room.
 """
 
-from supervisor.core.frozen import dataclass
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings
 
 MARGIN_MIN_S = 0.5  # scheduling, a slow fork, the kernel reaping a killed child
 MARGIN_SHARE = 0.05  # different rates of two clocks, far more than the error of any crystal
 ROOM_MIN_S = 2.0  # with less room, a lost packet or two would cause a failover
 LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (structs.MaxLockDelay)
+OUTAGE_LOCKOUT_MAX_S = 26 * 3600.0  # a little more than the longest `outage` asks for
+OUTAGE_TTL_MAX_S = 15.0  # with `outage`, a longer TTL lets no holder read less often
 EXCLUSIVE_DELAY_S = 1.0  # the lock-delay in Consul with `exclusive: true`, where each rival waits by itself
 PRUNE_DELAY_MAX_S = 3600.0  # a damaged or hostile record must not block a slot for longer than this
 INTERVAL_MIN_S = 1.0
@@ -48,6 +50,12 @@ class Lease:
     # How long a node that has acquired the key of such a holder waits at most before it acts. None: fence has
     # to succeed.
     wait_s: float | None = 0.0
+    asked_s: float = (
+        0.0  # how long others are to wait by the tenure record: ``lockout_s``, or longer by `outage`
+    )
+    # How long belief lasts after the newest contact: ``room_s``, or longer by the part of ``asked_s`` that
+    # tenure record and journal have already.
+    belief_s: float = 0.0
 
     @property
     def silence_s(self) -> float:
@@ -102,16 +110,19 @@ def lose_terms(settings: ItemSettings) -> tuple[tuple[str, float], ...]:
     return tuple(terms)
 
 
-def lease_of(settings: ItemSettings, lockout_s: float | None = None) -> Lease:
+def lease_of(settings: ItemSettings, lockout_s: float | None = None, leased_s: float = 0.0) -> Lease:
     """Return the lease that these settings allow.
 
     With ``accept_overlap``, a room below ROOM_MIN_S becomes the TTL. Without it, such a room is returned as
     it is, because the loader refuses such a file.
 
     lockout_s: how long rivals wait, if that is less than in the file. None: as long as in the file.
+    leased_s: how long they wait by the tenure record, as far as belief counts by it.
     """
     lose_time_s = sum(seconds for _, seconds in lose_terms(settings))
-    return _lease(settings, settings.lockout_s if lockout_s is None else lockout_s, lose_time_s)
+    lease = _lease(settings, settings.lockout_s if lockout_s is None else lockout_s, lose_time_s)
+    longer_s = leased_s - margin_of(leased_s) - lose_time_s
+    return replace(lease, belief_s=longer_s) if longer_s > lease.belief_s else lease
 
 
 def lockout_max_s(settings: ItemSettings) -> float:
@@ -143,13 +154,18 @@ def _lease(settings: ItemSettings, lockout_s: float, lose_time_s: float) -> Leas
     room_s = lockout_s - margin_s - lose_time_s
     if room_s < ROOM_MIN_S and settings.accept_overlap and ttl_s is not None:
         room_s = ttl_s
+    fence, outage_s = settings.fence, None if settings.fence is None else settings.fence.outage_s
     shortest = room_s if ttl_s is None else min(ttl_s, room_s)
+    shortest = shortest if outage_s is None else min(shortest, OUTAGE_TTL_MAX_S)
     # Not as the file wishes where a semaphore's .lock has left less room than the file's check assumed.
     interval_s, wished_s = max(INTERVAL_MIN_S, shortest / TRIES_PER_TTL), settings.confirm_every_s
     if wished_s is not None and 2 * wished_s <= room_s:
         interval_s = wished_s
-    key_delay_s, wait_s = lockout_s, 0.0 if settings.fence is None else lockout_s
-    if settings.fence is not None and settings.fence.exclusive:
+    asked_s = lockout_s
+    if outage_s is not None:
+        asked_s = max(asked_s, (outage_s + 2 * interval_s + lose_time_s) / (1 - MARGIN_SHARE))
+    key_delay_s, wait_s = lockout_s, 0.0 if fence is None else asked_s
+    if fence is not None and fence.exclusive:
         key_delay_s = EXCLUSIVE_DELAY_S
     return Lease(
         ttl_s=ttl_s,
@@ -161,5 +177,7 @@ def _lease(settings: ItemSettings, lockout_s: float, lose_time_s: float) -> Leas
         exchange_s=min(max(INTERVAL_MIN_S, interval_s), EXCHANGE_MAX_S),
         key_delay_s=key_delay_s,
         acquire_delay_s=settings.acquire_delay_s if isinstance(settings, ElectionSettings) else 0.0,
-        wait_s=None if settings.fence is not None and settings.fence.required else wait_s,
+        wait_s=None if fence is not None and fence.required else wait_s,
+        asked_s=asked_s,
+        belief_s=room_s,
     )

@@ -108,7 +108,7 @@ class LostRace:
 
 @dataclass(frozen=True, slots=True)
 class RecordExists:
-    """There is a tenure record already, so the acquire that would write one was refused."""
+    """The tenure record is another than the one that was read, or than none: so the write was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,7 @@ class Done:
     """A release, destroy or rewrite is done, or was not needed."""
 
     held: bool = True  # False: the session did not hold, so a release has deleted no tenure record
+    record_index: int = 0  # the ModifyIndex of the tenure record that it has written. 0: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,7 @@ class KeyView:
     foreign_flags: int = 0  # the flags of another program's key. 0: the key has a lock's flags, or none
     is_marked: bool = True  # the key has a lock's flags
     has_record_flags: bool = False  # the key has the flags of a lock that has a tenure record
+    is_long: bool = False  # by these flags that record may say more than a minute
 
     @property
     def present(self) -> bool:

@@ -127,6 +127,7 @@ class Acquire(Request):
     index: int = 0  # the ModifyIndex of the free key. 0: the key is absent
     record: TenureRecord | None = None  # our tenure record, written with it where there is none yet
     over_record: bool = False  # over the tenure record of another session, which stays
+    is_long: bool = False  # that record, or ours, may say more than a minute: see ``KeyView``
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ class Release(Request):
     value: bytes  # the value that the key keeps
     ends_record: bool = False  # the transaction that also deletes our tenure record
     over_record: bool = False  # the tenure record of another session stays, and the key's flags tell of it
+    is_long: bool = False  # they tell that it may say more than a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ class Rewrite(Request):
     of_slot: bool = False  # the key is the contender key of a semaphore
     record: TenureRecord | None = None  # our tenure record, written with it
     ends_record: bool = False  # whosever tenure record there is goes, because this node keeps none
+    record_index: int = 0  # the ModifyIndex of the record that was read. 0: there was none
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,7 @@ class MarkTenure(Request):
 
     key: str
     record: TenureRecord
-    index: int  # its ModifyIndex
+    index: int  # the ModifyIndex of the record that was read. 0: there was none
 
 
 @dataclass(frozen=True, slots=True)

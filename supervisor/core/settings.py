@@ -140,6 +140,7 @@ class Fence:
     after_s: float = 2.0  # leaves a former holder that lives the time to say that it is stopping
     exclusive: bool = False  # only supervisors that keep tenure records contend for the key
     required: bool = False  # True: this node never acts because time has passed
+    outage_s: float | None = None  # the silence of Consul that a holder surely rides out. None: by lock_delay
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,14 @@ from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.actions import EMPTY_RECORD
 from supervisor.core.claim import guard as guards
+from supervisor.core.claim import memory
 from supervisor.core.claim import record as tenure_record
 from supervisor.core.claim.record import State, TenureRecord
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.state import Contender
 from supervisor.core.contender.step import step
 from supervisor.core.frozen import replace
+from supervisor.core.lease import margin_of
 from supervisor.core.lock import backoff
 from supervisor.core.machines import session as sessions
 from supervisor.core.machines.tenure import Phase
@@ -56,6 +58,7 @@ def files(*kinds: str, lose_s: float = 1.0) -> tuple[ElectionSettings, ...]:
             after_s=1.0,
             exclusive="exclusive" in words,
             required="required" in words,
+            outage_s=3.0 if "outage" in words else None,
         )
         more: dict[str, Any] = {} if "none" in words else {"fence": fence}
         down = (hook("down", timeout_s=lose_s),)
@@ -65,6 +68,7 @@ def files(*kinds: str, lose_s: float = 1.0) -> tuple[ElectionSettings, ...]:
 
 
 FENCE, QUICK, REQUIRED = files("fence"), files("exclusive"), files("exclusive required")
+OUTAGE = files("exclusive outage")  # its record says 6.3 s, which is long here
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class GuardWalk:
     left: the tenure record that a former machine has left behind.
     as_holder: whether the walk starts when A holds, and the others wait.
     reloaded: whether A has read its second file by then.
+    old: the nodes of a release that knows no `outage`.
     only: the one node that each of these faults befalls.
     may: how often each fault may come.
     """
@@ -88,6 +93,7 @@ class GuardWalk:
     left: TenureRecord | None = None
     as_holder: bool = True
     reloaded: bool = False
+    old: str = ""
     only: Mapping[str, str] = field(default_factory=dict)
     may: Mapping[str, int] = field(default_factory=dict)
 
@@ -137,6 +143,7 @@ class Consul:
     index: int = 1
     session: str = ""
     guarded: bool = False
+    is_long: bool = False
     value: bytes = b""
     create: int = 0
     modify: int = 1
@@ -151,11 +158,19 @@ class Consul:
             return o.KeyView(self.modify)
         indexes = (self.create, self.modify, self.locks)
         return o.KeyView(
-            self.modify, self.session or None, self.value, *indexes, has_record_flags=self.guarded
+            self.modify,
+            self.session or None,
+            self.value,
+            *indexes,
+            has_record_flags=self.guarded,
+            is_long=self.is_long,
         )
 
     def shown(self) -> o.TenureShown:
-        return o.TenureShown(self.record_at, self.record_at if self.record else 0, self.record)
+        record = self.record
+        if record is not None:  # as the format reads it
+            record = replace(record, waited_s=min(record.waited_s, record.lock_delay_s))
+        return o.TenureShown(self.record_at, self.record_at if record else 0, record)
 
     def next(self) -> "Consul":
         return replace(self, index=self.index + 1)
@@ -198,6 +213,7 @@ class World:
     plain: what the contender of an older release does: it waits, asks (its acquire is under way) or acts.
     lied: whether a fence has lied.
     used: how often each fault has come.
+    saved: a snapshot of Consul, of when the walk began.
     """
 
     nodes: tuple[Node, ...]
@@ -210,6 +226,7 @@ class World:
     plain_until: float = inf
     lied: bool = False
     used: Used = ()
+    saved: Consul | None = None
 
 
 class _Names(Naming):
@@ -239,6 +256,12 @@ def _short_times() -> Iterator[None]:
         patch.setattr(guards, "UNREADABLE", unreadable)
         patch.setattr(backoff, "decrease", lambda probability: probability)
         patch.setattr(sessions, "DESTROY_PAUSE_S", 0.0)
+        patch.setattr(tenure_record, "LOCK_DELAY_MAX_S", UNREADABLE_S)
+        patch.setattr(guards, "OUTAGE_LOCKOUT_MAX_S", 8.0)
+        patch.setattr(memory, "OUTAGE_LOCKOUT_MAX_S", 8.0)
+        patch.setattr(memory, "LOCK_DELAY_MAX_S", UNREADABLE_S)
+        patch.setattr(guards, "NOTE_S", 2.0)
+        patch.setattr(guards, "HEARD_S", 1.0)
         yield
 
 
@@ -270,6 +293,8 @@ class _BehindTheGuard:
             event = e.SettingsChanged("n", self.walk.files[0][1])
             _, world = next(self._turn(self._with(world, 0, file=1), 0, event, may_die=False))
             _, world = self._settled("", world)
+        if self.walk.may.get("rolls"):
+            world = replace(world, saved=world.consul)
         if self.walk.may.get("plain"):  # it saw the key free before A took it, and its acquire is under way
             alive = (*world.consul.sessions, (PLAIN, 4.0))
             world = replace(world, plain="asks", consul=replace(world.consul, sessions=alive))
@@ -291,6 +316,7 @@ class _BehindTheGuard:
                 (node.acts, max(node.acts_until - now, 0.0), node.owed, node.left),
                 (record.step, record.session, max(record.contact - now, -9.0), record.taken_at is None),
                 (record.owes, record.asked_delay_s, node.recorded and _kind(node.recorded)),
+                (record.leased_s, record.stopped_at is None),
             ]
         consul = world.consul
         names = _Names(self.stranger, now)
@@ -299,7 +325,14 @@ class _BehindTheGuard:
                 (p.node, part(p.request, names), p.answer and part(p.answer, names)) for p in world.pending
             ),
             tuple(part(replace(write, at=now), names) for write in world.late),
-            (consul.session, consul.guarded, consul.value, consul.sessions, max(consul.delay_until - now, 0)),
+            (
+                consul.session,
+                consul.guarded,
+                consul.is_long,
+                consul.value,
+                consul.sessions,
+                max(consul.delay_until - now, 0),
+            ),
             consul.record and part(consul.record, names),
             (world.shots, world.plain, max(world.plain_until - now, 0.0), world.lied, world.used),
         ]
@@ -310,6 +343,7 @@ class _BehindTheGuard:
     def judge(self, world: World, link: Link) -> None:
         self._never_two(world)
         self._waits_for_somebody(world)
+        self._no_belief_beyond_the_record(world)
         if self._at_once(world, self.walk.slow) is None:  # else the state behind the answers is judged
             self._way_on(world)
 
@@ -334,12 +368,36 @@ class _BehindTheGuard:
 
     def _waits_for_somebody(self, world: World) -> None:
         """Check that nobody waits for a record that is not there, unless an operator took it away."""
-        if dict(world.used).keys() & {"deletes", "puts", "plain"} or self.sane:
+        if dict(world.used).keys() & {"deletes", "puts", "plain", "remakes", "rolls"} or self.sane:
             return
         for node in world.nodes:
             guard = None if node.contender is None else node.contender.guard
             waits = guard is not None and guard.end is None and guard.record and not guard.record.session
             assert not waits, f"{node.name} waits for a record that nobody has left"
+
+    def _no_belief_beyond_the_record(self, world: World) -> None:
+        """Check that who counts on a long record has one in Consul, and loses it in its journal too.
+
+        Check as well that nobody takes Consul for another one that has lost nothing.
+        """
+        if dict(world.used).keys() & {"deletes", "puts", "plain", "restores", "remakes", "rolls"}:
+            return
+        consul, said = world.consul, world.consul.record
+        for node in world.nodes:
+            contender, on_record = node.contender, node.record
+            begun = on_record.step in (a.Point.TENURE, a.Point.HOLDING)
+            if begun and on_record.session == consul.session and on_record.leased_s:
+                assert said is not None and on_record.leased_s <= said.lock_delay_s, "the journal says more"
+            if contender is None:
+                continue
+            assert contender.claim.memory.lost is None, f"{node.name} takes Consul for another one"
+            tenure, lease = contender.tenure, contender.lease
+            if tenure is None or not tenure.believes or lease.belief_s == lease.room_s:
+                continue
+            if consul.session == tenure.session:
+                assert said is not None and said.session == tenure.session and consul.is_long
+                longest_s = said.lock_delay_s - margin_of(said.lock_delay_s) - lease.lose_time_s
+                assert lease.belief_s <= longest_s + 1e-6, f"{node.name} believes more than its record says"
 
     def _was_lied_to(self, world: World) -> bool:
         """Return whether the lease of all who act but one is not over, after a fence that lied."""
@@ -410,6 +468,8 @@ class _BehindTheGuard:
                 applied = replace(world, late=(*world.late, pending.request))
         else:
             applied, answer = self._applied(world, pending)
+            if world.nodes[pending.node].name in self.walk.old:
+                answer = _as_old(answer)
         yield from self._answers(applied, pending, answer)
 
     def _answers(self, world: World, pending: Pending, answer: o.Outcome) -> Moves[World]:
@@ -521,6 +581,14 @@ class _BehindTheGuard:
             old = TenureRecord("A9", lock_delay_s=4.0, lose_time_s=1.0, target="A", node="A", place=place)
             back = consul.wrote(guarded=True, session="").with_record(old)
             yield "an old snapshot is restored", replace(used, consul=replace(back, sessions=()))
+        if not any(node.cut for node in world.nodes) and (used := self._use(world, "outages")) is not None:
+            silent = tuple(replace(node, cut=True) for node in world.nodes)
+            yield "Consul is silent", replace(used, nodes=silent)
+        is_silent = all(node.cut or not node.on for node in world.nodes)
+        if is_silent and (used := self._use(world, "remakes")) is not None:
+            yield "Consul is made anew", replace(used, consul=Consul(), late=())
+        if is_silent and world.saved is not None and (used := self._use(world, "rolls")) is not None:
+            yield "Consul is rolled back", replace(used, consul=world.saved, late=())
         holds = any(node.is_able and node.name == consul.session[:1] for node in world.nodes)
         if holds and (used := self._use(world, "puts")) is not None:
             yield "an operator puts", replace(used, consul=consul.wrote(guarded=False, locks=0))
@@ -569,7 +637,7 @@ class _BehindTheGuard:
         tenure = None if node.contender is None else node.contender.tenure
         if tenure is None or node.contender is None:
             return world.now
-        ends_at = tenure.contact + node.contender.lease.room_s
+        ends_at = tenure.contact + node.contender.lease.belief_s
         return ends_at if node.acts_until == inf else min(ends_at, node.acts_until)
 
     def _killed(self, world: World, number: int, before: Contender | None = None) -> World:
@@ -861,7 +929,10 @@ class _BehindTheGuard:
                     return consul, o.RecordExists()
                 locks = consul.locks + (consul.session != session)
                 guarded = request.over_record or claim is not None
-                consul = consul.wrote(session=session, value=value, guarded=guarded, locks=locks)
+                is_long = guarded and request.is_long
+                consul = consul.wrote(
+                    session=session, value=value, guarded=guarded, is_long=is_long, locks=locks
+                )
                 won = o.Won(consul.create, consul.modify, consul.locks)
                 return (consul if claim is None else consul.with_record(claim)), won
             case r.Rewrite(session=session, value=value, record=claim):
@@ -869,24 +940,32 @@ class _BehindTheGuard:
                     return consul, o.LockDelayed()
                 if consul.session != session:
                     return consul, o.LostRace()
-                consul = consul.wrote(value=value, guarded=claim is not None)
                 if claim is not None or request.ends_record:
-                    consul = consul.with_record(claim)
-                return consul, o.Done()
+                    if request.record_index != (consul.record_at if consul.record else 0):
+                        return consul, o.RecordExists()
+                is_long = claim is not None and claim.is_long
+                consul = consul.wrote(value=value, guarded=claim is not None, is_long=is_long)
+                if claim is None:
+                    return (consul.with_record(None) if request.ends_record else consul), o.Done()
+                return consul.with_record(claim), o.Done(record_index=consul.index)
             case r.Release(session=session, value=value):
                 if consul.session != session:
                     return consul, o.Done(held=not request.ends_record)
-                consul = consul.wrote(session="", value=value, guarded=request.over_record)
+                flags = {"guarded": request.over_record, "is_long": request.over_record and request.is_long}
+                consul = consul.wrote(session="", value=value, **flags)
                 consul = consul.with_record(None) if request.ends_record else consul
                 if not self.sane and not dict(world.used).keys() - {"downs", "reloads"}:
                     in_order = consul.record is None and not consul.guarded
                     assert in_order, "an orderly release left the record or the flags behind"
                 return consul, o.Done()
             case r.MarkTenure(record=record, index=index):
-                if consul.record is None or consul.record_at != index:
+                if index != (consul.record_at if consul.record else 0):
                     return consul, o.LostRace()
                 boots = [node.boot for node in world.nodes if node.name == record.place.machine]
-                if record.state is State.ENDED and record.place.boot in map(str, boots):
+                rolled = dict(world.used).get(
+                    "rolls"
+                )  # which brings sessions back that nobody knows any more
+                if record.state is State.ENDED and record.place.boot in map(str, boots) and not rolled:
                     assert consul.delay_of(record.session) is None, "ended is said before the destroy"
                 return consul.next().with_record(record), o.Done()
         raise AssertionError(request)
@@ -896,6 +975,7 @@ class _BehindTheGuard:
         known |= {getattr(each, "session", "") for each in world.late}
         known |= {getattr(p.request, "session", "") for p in world.pending}
         known |= {world.consul.record.session} if world.consul.record else set()
+        known |= {world.saved.session, *dict(world.saved.sessions)} if world.saved else set()
         for other in world.nodes:
             lock = None if other.contender is None else other.contender.lock
             claim = None if other.contender is None else other.contender.claim
@@ -973,15 +1053,26 @@ class _BehindTheGuard:
         return len(holders) == 1
 
 
+def _as_old(answer: o.Outcome) -> o.Outcome:
+    """Return what an answer means to a release that knows no `outage`."""
+    match answer:
+        case o.KeyView(is_long=True):
+            return replace(answer, foreign_flags=1, is_marked=False, has_record_flags=False, is_long=False)
+        case o.TenureShown(record=TenureRecord() as record) if record.is_long:
+            return replace(answer, record=replace(record, lock_delay_s=UNREADABLE_S))
+    return answer
+
+
 def _kind(settings: ElectionSettings) -> tuple[bool, ...]:
     fence = settings.fence
-    return () if fence is None else (fence.exclusive, fence.required)
+    return () if fence is None else (fence.exclusive, fence.required, fence.outage_s is not None)
 
 
 # --- walks -----------------------------------------------------------------------------------------
 
 
-TWO_QUICK = (QUICK, QUICK)
+TWO_QUICK, TWO_LONG = (QUICK, QUICK), (OUTAGE, OUTAGE)
+GROWN, SHRUNK = QUICK + OUTAGE, OUTAGE + QUICK
 NONE, NEW, NEWER = files("none"), files("none new"), files("exclusive new")
 SLOW, SLOW_NONE = files("exclusive", lose_s=3.0), files("none", lose_s=3.0)
 UP_TO_QUICK, BACK = FENCE + QUICK, QUICK + FENCE
@@ -993,7 +1084,7 @@ LEFT = TenureRecord(
 FAULTS = frozenset(
     (
         "losses ends crashes reboots cuts pauses reloads downs deletes puts confirms plain forgets clones"
-        " restores wipes leaves"
+        " restores wipes leaves outages remakes rolls"
     ).split()
 )
 
@@ -1061,6 +1152,32 @@ WALKS = (
     walk("changed over from a fence", (FENCE + NONE, NONE, FENCE), downs=2, reloads=1, ends=1),
     walk("changed over, crash", (NONE + FENCE, FENCE, NONE), downs=1, crashes=1, reloads=1),
     walk("changed over and back, crash", (NONE + FENCE, FENCE + NONE), downs=1, crashes=1, reloads=2),
+    walk("outage: silence", TWO_LONG, outages=1),
+    walk("outage: silence, crash", TWO_LONG, outages=1, crashes=1, only="crashes A"),
+    walk("outage: silence, reboot", TWO_LONG, fence=("works", "fails"), outages=1, reboots=1,
+         only="reboots A"),
+    walk("outage: a cut-off holder", TWO_LONG, fence=("works", "fails"), cuts=1, only="cuts A"),
+    walk("outage: sessions end", TWO_LONG, ends=2),
+    walk("outage: crash behind the guard", TWO_LONG, fence=("fails",), cuts=1, crashes=1,
+         only="cuts A, crashes B"),
+    walk("outage: guards one after another", (OUTAGE, OUTAGE, OUTAGE), fence=("fails",), cuts=1, crashes=1,
+         only="cuts A, crashes B"),
+    walk("outage: grown and shrunk", (GROWN, QUICK), r.Rewrite, cuts=1, reloads=2, losses=1,
+         only="cuts A, reloads A"),
+    walk("outage: grown and shrunk, crash", (GROWN, QUICK), cuts=1, reloads=2, crashes=1,
+         only="cuts A, reloads A, crashes A"),
+    walk("outage: shrunk, crash", (SHRUNK, QUICK), cuts=1, reloads=2, crashes=1,
+         only="cuts A, reloads A, crashes A"),
+    walk("outage: grown, ends", (GROWN, GROWN), ends=1, reloads=2, cuts=1),
+    walk("outage: the record is deleted", TWO_LONG, fence=("fails",), cuts=1, deletes=1, only="cuts A"),
+    walk("outage: an older release", (OUTAGE, QUICK), old="B", ends=1, cuts=1, only="cuts A"),
+    walk("outage: grown beside an older release", (GROWN, QUICK), old="B", cuts=1, reloads=2, ends=1,
+         only="cuts A, reloads A"),
+    walk("outage: Consul made anew", TWO_LONG, outages=1, remakes=1),
+    walk("outage: Consul rolled back", (GROWN, QUICK), outages=1, reloads=1, rolls=1, only="reloads A"),
+    walk("outage: required beyond the record", (OUTAGE, files("exclusive required outage")), fence=("fails",),
+         cuts=1, only="cuts A"),
+    walk("outage: Consul rolled back between two tenures", TWO_LONG, outages=1, downs=1, rolls=1),
     walk("three nodes", (QUICK, QUICK, QUICK), reboots=1, cuts=1, only="reboots B, cuts A"),
 )
 # fmt: on

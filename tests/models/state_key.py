@@ -21,6 +21,7 @@ from supervisor.core.beside.service import LOOK_TTLS, TTL_INTERVALS, Service
 from supervisor.core.claim import guard as guards
 from supervisor.core.claim.claim import Claim
 from supervisor.core.claim.guard import Guard
+from supervisor.core.claim.memory import LostWord, Memory
 from supervisor.core.claim.record import TenureRecord
 from supervisor.core.contender.state import Contender
 from supervisor.core.lock import election as keys
@@ -54,6 +55,7 @@ class Naming:
         self.tenure = election.tenure
         self.departing = election.departing
         self.over_s = 2 * (self.lease.ttl_s or 0.0) + self.lease.lockout_s
+        self.leased_s = max(self.lease.lockout_s, self.lease.asked_s, self.lease.belief_s)
         lose_side = (*self.settings.on_lose, *self.settings.on_lose_failure)
         self.retries = any(hook.retries for hook in lose_side) and election.role is not a.Role.STUCK
         self.contact_matters = self.tenure is None or self.tenure.believes or self.retries
@@ -156,7 +158,7 @@ def _contact(value: float, owner: Tenure, naming: Naming) -> float:
     """
     if not naming.contact_matters:
         return 0.0
-    return naming.age(value, naming.lease.lockout_s)
+    return naming.age(value, naming.leased_s)
 
 
 def _taken_at(value: float | None, owner: Tenure, naming: Naming) -> float | None:
@@ -174,7 +176,7 @@ def _asked_at(value: float, owner: r.Request, naming: Naming) -> float:
     if not owner.consistent or not naming.contact_matters:
         return 0.0
     contact = naming.tenure.contact if naming.tenure is not None else naming.now - naming.lease.room_s
-    return naming.age(max(value, contact), naming.lease.lockout_s)
+    return naming.age(max(value, contact), naming.leased_s)
 
 
 def _told(value: KeyView | None, owner: Any, naming: Naming) -> Any:
@@ -190,14 +192,14 @@ def _settings(value: ItemSettings | None, owner: Any, naming: Naming) -> Any:
     """Return what two files of one walk differ in."""
     if value is None or value.fence is None:
         return value and value.value
-    return value.value, value.fence.exclusive, value.fence.required
+    return value.value, value.fence.exclusive, value.fence.required, value.fence.outage_s
 
 
 def _guarded_since(at: float, owner: Guard, naming: Naming) -> float:
     """Return a time of the guard up to the longest time that a guard counts from it; none after its end."""
     if owner.end is not None:
         return 0.0
-    return naming.age(at, (owner.record or vars(guards)["UNREADABLE"]).lock_delay_s)
+    return naming.age(at, owner.longest_s or vars(guards)["UNREADABLE"].lock_delay_s)
 
 
 def _looked_at(at: float, owner: Guard, naming: Naming) -> tuple[float, bool]:
@@ -218,7 +220,7 @@ _ALIKE: dict[How, dict[type, str]] = {
     _left_out: {
         Contender: "lease spread altered",
         Claim: "here",
-        TenureRecord: "token",
+        TenureRecord: "token serial",
         Guard: "here",
         keys.ElectionLock: "holder_seen_at",
         semaphore.SemaphoreLock: "limit prune_delay_s idle_wakes holder_seen_at",
@@ -237,6 +239,7 @@ _ALIKE: dict[How, dict[type, str]] = {
     _settings: {Contender: "settings next_settings"},
     _due: {
         Contender: "retry_settings_at rejoin_at rests_until paused_until stays_until",
+        LostWord: "ends_at",
         keys.ElectionLock: "paused_until",
         Lane: "due_at",
         Tenure: "reason_deadline",
@@ -267,6 +270,7 @@ _ALIKE: dict[How, dict[type, str]] = {
     _known: {
         keys.ElectionLock: "index hold_index",
         Claim: "index record_index",
+        Memory: "record_index",
         KeyView: "create_index modify_index lock_index",
         TenureShown: "index modify_index",
         Won: "create_index modify_index lock_index",
@@ -276,6 +280,12 @@ _ALIKE: dict[How, dict[type, str]] = {
 _HOW: dict[tuple[type, str], How] = {
     (Tenure, "taken_at"): _taken_at,
     (Tenure, "contact"): _contact,
+    (Tenure, "stopped_at"): lambda at, _, naming: naming.age(at, naming.leased_s) if naming.retries else 0.0,
+    (Record, "stopped_at"): lambda at, _, naming: at is None,
+    **dict.fromkeys(
+        ((Guard, "returned_at"), (Claim, "returned_at")),
+        lambda at, _, naming: naming.age(at, vars(guards)["HEARD_S"] + 1.0),
+    ),
     (Session, "ending_since"): _ending_since,
     (Claim, "settle_by"): lambda at, _, naming: naming.due(at) if naming.departing else 0.0,
     (keys.ElectionLock, "holder_session"): lambda of, _, naming: (

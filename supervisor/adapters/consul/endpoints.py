@@ -120,7 +120,7 @@ def _orders(policy: str) -> Callable[[ReadOrder | WriteOrder], str]:
 # --- the table -----------------------------------------------------------------------------------
 
 _LOCK = {200: keys.won, 400: keys.refused, 409: keys.not_locked, 500: keys.not_locked}
-_VALUE = {200: keys.written, 400: keys.refused, 409: keys.not_written}
+_VALUE = {200: keys.rewritten, 400: keys.refused, 409: keys.not_written}
 _SLOT = {200: slots.slot_written, 400: keys.refused, 409: slots.not_written}
 _RECORD = {200: slots.written, 400: keys.refused, 409: slots.not_written}
 _KEY = {200: keys.shown, 404: keys.absent}

@@ -24,7 +24,7 @@ from supervisor.adapters.consul.responses import (
     why,
 )
 from supervisor.adapters.consul.semaphore import SEMAPHORE_FLAGS
-from supervisor.adapters.consul.shared.listing import GUARDED_FLAGS, LOCK_FLAGS, view_of
+from supervisor.adapters.consul.shared.listing import GUARDED_FLAGS, LOCK_FLAGS, LONG_FLAGS, view_of
 from supervisor.config.formats import tenure_record
 from supervisor.core.claim.record import TENURE_SUFFIX, TenureRecord
 from supervisor.core.outcomes import (
@@ -65,11 +65,15 @@ def acquire(request: Acquire) -> Call:
     unchanged: dict[str, object] = {"Verb": "check-not-exists", "Key": request.key}
     if request.index:
         unchanged = {"Verb": "check-index", "Key": request.key, "Index": request.index}
-    flags = GUARDED_FLAGS if request.over_record or request.record is not None else LOCK_FLAGS
-    operations = [unchanged, _lock(request, flags)]
+    has_record = request.over_record or request.record is not None
+    operations = [unchanged, _lock(request, _flags(has_record, request.is_long))]
     if request.record is not None:
         operations += [_record(request, "check-not-exists"), _record(request, "set", request.record)]
     return transaction(operations)
+
+
+def _flags(has_record: bool, is_long: bool) -> int:
+    return LOCK_FLAGS if not has_record else LONG_FLAGS if is_long else GUARDED_FLAGS
 
 
 def _record(
@@ -128,12 +132,28 @@ def rewrite(request: Rewrite) -> Call:
     The lock alone would acquire a key that was released meanwhile. A plain write would set LockIndex to 0
     (agent/consul/state/kvs.go, kvsSetTxn: only a lock carries it on).
     """
-    flags = SEMAPHORE_FLAGS if request.of_slot else LOCK_FLAGS if request.record is None else GUARDED_FLAGS
+    record, index = request.record, request.record_index
+    flags = (
+        SEMAPHORE_FLAGS
+        if request.of_slot
+        else _flags(record is not None, record is not None and record.is_long)
+    )
     check: dict[str, object] = {"Verb": "check-session", "Key": request.key, "Session": request.session}
     operations = [check, _lock(request, flags)]
-    if request.record is not None or request.ends_record:
-        operations.append(_record(request, "set" if request.record else "delete", request.record))
+    if record is not None or (request.ends_record and index):
+        verb = "cas" if record is not None else "delete-cas"
+        operations.append(_record(request, verb, record) | {"Index": index})
+    elif request.ends_record:
+        operations.append(_record(request, "check-not-exists"))
     return transaction(operations)
+
+
+def rewritten(request: Rewrite, response: requests.Response) -> Outcome:
+    """Return Done with the index of the tenure record, if this transaction has written one."""
+    _written(request, response)
+    if request.record is None:
+        return Done()
+    return Done(record_index=number(_written(request, response, TENURE_SUFFIX), "ModifyIndex"))
 
 
 def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
@@ -142,14 +162,17 @@ def written(request: Rewrite | Release, response: requests.Response) -> Outcome:
 
 
 def not_written(request: Rewrite, response: requests.Response) -> Outcome:
-    """Return LostRace when our session does not hold the key, else the outcome of ``not_locked``."""
-    # agent/consul/state/kvs.go, kvsCheckSessionTxn
-    return LostRace() if "failed session check" in error_text(response) else not_locked(request, response)
+    """Return LostRace when our session does not hold the key, RecordExists when the record has changed."""
+    words = error_text(response)
+    if "failed session check" in words:  # agent/consul/state/kvs.go, kvsCheckSessionTxn
+        return LostRace()
+    stale = f'"{request.key}{TENURE_SUFFIX}", index is stale' in words  # agent/consul/state/txn.go, KVCAS
+    return RecordExists() if stale else not_locked(request, response)
 
 
-def _written(request: Acquire | Release | Rewrite, response: requests.Response) -> object:
+def _written(request: Acquire | Release | Rewrite, response: requests.Response, suffix: str = "") -> object:
     """Return the entry of the key that the last operation on it in a transaction has written."""
-    ours = [entry for entry in entries_of(response) if text(entry, "Key") == request.key]
+    ours = [entry for entry in entries_of(response) if text(entry, "Key") == request.key + suffix]
     if not ours:
         raise MalformedResponse("another key than was asked for")
     return ours[-1]
@@ -164,7 +187,7 @@ def release(request: Release) -> Call:
     A transaction releases an empty value, because newer versions of Consul may refuse a PUT without a body,
     and deletes our tenure record with it.
     """
-    flags = GUARDED_FLAGS if request.over_record else LOCK_FLAGS
+    flags = _flags(request.over_record, request.is_long)
     if request.ends_record:
         return transaction([_lock(request, flags, "unlock"), _record(request, "delete")])
     if not request.value:

@@ -95,6 +95,7 @@ class Members:
     lockout_s: float | None = None
     is_readable: bool = True  # whether the token may read the keys
     nodes: tuple[Node, ...] = ()  # the daemons of Consul's catalog that have, or may have, this item
+    is_long: bool = False  # the tenure record of its holder may keep others waiting for more than a minute
 
     @property
     def is_empty(self) -> bool:
@@ -238,7 +239,8 @@ def _of_election(settings: ItemSettings, view: KeyView, sessions: SessionsView) 
         notes.append(NOT_RECOGNISED)
     if view.is_foreign:
         notes.append(f"{settings.key} belongs to another program: its flags are {view.foreign_flags}")
-    return Members(settings, (*holders, *waiting), pattern is not None, tuple(notes))
+    members, is_complete = (*holders, *waiting), pattern is not None
+    return Members(settings, members, is_complete, tuple(notes), is_long=view.is_long)
 
 
 def _of_semaphore(settings: SemaphoreSettings, view: SlotsView) -> Members:
@@ -337,7 +339,8 @@ def _consequence(item: Members, part: Part, listed: ListedSession) -> str:
         late = f"another supervisor may take it {item.lockout_s:g} s after the destroy (the prune delay), "
         return f"{name}: it has a slot; {runs}; {late}`consul lock -n` at once"
     delay_s = min(listed.lock_delay_s, LOCK_DELAY_MAX_S)
+    waits = ", and acts once it hears that on_lose has ended, or once the wait by the tenure record is over"
     return (
         f"{name}: it holds {item.settings.key}; {runs}; "
-        f"a rival may take it {delay_s:g} s after the destroy (the lock-delay)"
+        f"a rival may take it {delay_s:g} s after the destroy (the lock-delay){waits if item.is_long else ''}"
     )

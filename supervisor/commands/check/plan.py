@@ -57,6 +57,7 @@ class Wishes:
     usually_s: float | None = None
     watchdog_s: float | None = None  # the timeout of the machine's watchdog. None: there is none
     fence_s: float | None = None  # how long the fence takes to switch a machine off. None: there is none
+    outage_s: float | None = None  # fence.outage. None: there is none
     gossip: Gossip = DEFAULT_GOSSIP
 
 
@@ -137,7 +138,7 @@ def _meets(settings: ElectionSettings, wishes: Wishes) -> bool:
     if settings.watchdog is not None and watchdog_sum(settings, settings.watchdog)[0] < 0:
         return False
     fence = settings.fence
-    if fence is not None and fence.after_s + fence.hook.timeout_s > settings.lockout_s:
+    if fence is not None and fence.after_s + fence.hook.timeout_s > lease.asked_s:
         return False  # the wait ends before the fence does
     return lease.room_s >= ROOM_MIN_S and tolerated_s >= wished_s - ROUNDING_S
 
@@ -164,7 +165,8 @@ def _election(wishes: Wishes, ttl_s: float, lock_delay_s: float) -> ElectionSett
     watchdog = None if wishes.watchdog_s is None else Watchdog("/dev/watchdog", wishes.watchdog_s)
     on_lose, fence = (hook,) if wishes.on_lose_s else (), None
     if wishes.fence_s is not None:
-        fence = Fence(Hook("fence", Command(("fence",), kill_after_s=0.0), wishes.fence_s), exclusive=True)
+        hook = Hook("fence", Command(("fence",), kill_after_s=0.0), wishes.fence_s)
+        fence = Fence(hook, exclusive=True, outage_s=wishes.outage_s)
     return ElectionSettings("NAME", "NAME", b"", session, on_lose=on_lose, watchdog=watchdog, fence=fence)
 
 

@@ -80,7 +80,8 @@ def relied_on(settings: ItemSettings, leader_change_s: float, gossip: Gossip) ->
         yield "suspicion_mult) shortens `usually`. The price: busy machines count as failed"
     if (fence := settings.fence) is not None:
         after, takes = format_duration(fence.after_s), format_duration(fence.hook.timeout_s)
-        yield f"fence: {{exclusive: true, after: {after}}} with a command that takes {takes} at most."
+        outage = "" if fence.outage_s is None else f", outage: {format_duration(fence.outage_s)}"
+        yield f"fence: {{exclusive: true, after: {after}{outage}}} with a command that takes {takes} at most."
         yield "The price: no other program, and no older supervisor, may contend for the key"
 
 

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from supervisor.commands.check.relied_on import DEFAULT_GOSSIP, SERF_HEALTH, Gossip, acts_after_s, noticed_s
 from supervisor.config import Config, Problem
 from supervisor.config.formats.durations import format_duration
-from supervisor.config.lease_checks import RESTART_S, SAYS_S, START_S, others_of, watchdog_sum
+from supervisor.config.lease_checks import (
+    RESTART_S,
+    SAYS_S,
+    START_S,
+    lease_on_record,
+    others_of,
+    outage_sum,
+    watchdog_sum,
+)
 from supervisor.config.notification import UNIT_WATCHDOG_S
 from supervisor.config.problems import PROBLEMS_MAX
 from supervisor.core.frozen import replace
@@ -122,7 +130,7 @@ def _figures(settings: ItemSettings, others: int) -> dict[str, object]:
 
 def _lease(settings: ItemSettings, others: int) -> Lease:
     busy_delay_s = settings.busy_delay_s if isinstance(settings, ElectionSettings) else 0.0
-    return replace(lease_of(settings), busy_s=busy_delay_s * others)
+    return replace(lease_on_record(settings), busy_s=busy_delay_s * others)
 
 
 def _paragraphs(items: Sequence[ItemSettings]) -> Iterator[str]:
@@ -206,6 +214,10 @@ def lease_rows(settings: ItemSettings, others: int = 0) -> Iterator[tuple[str, s
         exchange, retry = format_duration(lease.exchange_s), format_duration(RETRY_MAX_S)
         terms = f": 2 x ttl - ttl/3 - exchange {exchange} - {retry}" if cut_off != silence else ""
         yield "cut off", f"{cut_off} are tolerated while Consul keeps its leader{terms}"
+    if (fence := settings.fence) is not None and fence.outage_s is not None:
+        outage = f"{format_duration(fence.outage_s)} without an answer from Consul are ridden out"
+        yield "outage", f"{outage}. Others wait, unless fence succeeds, for"
+        yield "", "an operator" if fence.required else f"{outage_sum(settings)} by the tenure record"
     if settings.watchdog is not None:
         earlier, (_, text) = format_duration(lease.margin_s / 2), watchdog_sum(settings, settings.watchdog)
         yield "watchdog", f"fires at the latest {earlier} before another node may act, and a restart needs"
@@ -230,9 +242,10 @@ def _failover(settings: ItemSettings, lease: Lease, others: int) -> Iterator[str
     if lease.failover_s is not None and lease.ttl_s is not None:
         longest, more = format_duration(lease.failover_s), format_duration(2 * lease.ttl_s)
         terms, waits = f"2 x ttl + {settings.lockout_name}", ""
-        if settings.fence is not None:
-            kept = format_duration(lease.key_delay_s) if settings.fence.exclusive else settings.lockout_name
-            terms, waits = f"2 x ttl + {kept} in Consul", f"+ {settings.lockout_name} where fence fails; "
+        if (fence := settings.fence) is not None:
+            kept = format_duration(lease.key_delay_s) if fence.exclusive else settings.lockout_name
+            wait = settings.lockout_name if fence.outage_s is None else format_duration(lease.asked_s)
+            terms, waits = f"2 x ttl + {kept} in Consul", f"+ {wait} where fence fails; "
         if lease.acquire_delay_s:
             terms += f" + acquire_delay {format_duration(lease.acquire_delay_s)}"
         if lease.busy_s:

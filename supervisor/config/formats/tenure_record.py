@@ -13,7 +13,7 @@ from typing import Any
 from supervisor.config.formats.durations import parse_duration
 from supervisor.config.formats.slot_record import SESSION
 from supervisor.core.claim.record import UNREADABLE, State, TenureRecord
-from supervisor.core.lease import LOCK_DELAY_MAX_S, PRUNE_DELAY_MAX_S
+from supervisor.core.lease import OUTAGE_LOCKOUT_MAX_S, PRUNE_DELAY_MAX_S
 from supervisor.core.settings import Place
 
 # Without controls, and what turns the direction of a line or ends it; half of a surrogate pair has no bytes.
@@ -33,6 +33,9 @@ def encoded(record: TenureRecord) -> bytes:
         "boot": record.place.boot,
         "journal": record.place.journal,
         "token": record.token,
+        "margin": f"{record.margin_s:.3f}s",
+        "serial": record.serial,
+        "waited": f"{record.waited_s:.3f}s",
     }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -44,18 +47,23 @@ def decoded(value: bytes, index: int) -> TenureRecord:
     """
     try:
         fields = json.loads(value)
-        session, token = fields["session"], fields.get("token", 0)
-        if not SESSION.fullmatch(session) or type(token) is not int or token < 0:
+        session, token, serial = fields["session"], fields.get("token", 0), fields.get("serial", 0)
+        is_number = type(token) is type(serial) is int and token >= 0 and serial >= 0
+        if not SESSION.fullmatch(session) or not is_number:
             return UNREADABLE
+        lock_delay_s = min(parse_duration(fields["lock_delay"]), OUTAGE_LOCKOUT_MAX_S)
         return TenureRecord(
             session=session,
             state=State(fields["state"]),
-            lock_delay_s=min(parse_duration(fields["lock_delay"]), LOCK_DELAY_MAX_S),
+            lock_delay_s=lock_delay_s,
             lose_time_s=min(parse_duration(fields["lose_time"]), PRUNE_DELAY_MAX_S),
             target=_name(fields["target"]) or None,
             node=_name(fields["node"]) or None,
             place=_place(fields),
             token=token or index,
+            margin_s=min(parse_duration(fields.get("margin", "0s")), lock_delay_s),
+            serial=serial,
+            waited_s=min(parse_duration(fields.get("waited", "0s")), lock_delay_s),
         )
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return UNREADABLE

@@ -104,17 +104,18 @@ class Service:
 
 
 def advance(
-    state: Service, item: ItemSettings, tenure: Tenure | None, lease: Lease, now: float
+    state: Service, item: ItemSettings, tenure: Tenure | None, lease: Lease, now: float, *, acts: bool
 ) -> tuple[Service, tuple[Request, ...]]:
-    """Send the next request if it is due.
+    """Send the next request if it is due. ``acts``: the application does, while belief lasts.
 
-    During an adoption nothing is sent, so the instance of a process that crashed stays until Consul decides.
+    Before the end of an adoption nothing else is sent, so the instance of a process that crashed stays until
+    Consul decides.
     """
     of, phase = item.service or state.of, None if tenure is None else tenure.phase
-    if of is None or phase is Phase.ADOPTING:
+    if of is None or (phase is Phase.ADOPTING and not acts):
         return state, ()
     wanted, contact, ttl_s = None, state.contact, min(lease.room_s, TTL_INTERVALS * lease.interval_s)
-    if item.service is not None and tenure is not None and phase is Phase.HOLDING:
+    if item.service is not None and tenure is not None and acts:
         wanted, contact = (item.service, ttl_s), tenure.contact
     found, exchange = state.found, state.exchange
     if state.of is None or (wanted, contact) != (state.wanted, state.contact):

@@ -3,6 +3,7 @@
     record.py      the content of that key
     claim.py       what a contender knows of it and owes to it: reads, watches and writes it, one at a time
     correction.py  what is written in the place of a record that was read
+    memory.py      what is known of a record of more than a minute, in case that Consul loses it
     guard.py       what a node waits for that has acquired over another's record, and when it shoots
 
 An acquire writes our record, an orderly release takes it away. So who acquires over the record of another

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from supervisor.core.claim.guard import Guard
+from supervisor.core.claim.memory import Memory
 from supervisor.core.claim.record import ABSENT, TenureRecord, in_whole_ms, merge
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import Lease
@@ -103,6 +104,8 @@ class Claim:
     settle_by: float = NEVER  # until when a contender that departs waits for that
     guard: Guard | None = None  # what the tenure waits for that has acquired over another's record
     disowned: str | None = None  # the session of a record of which nothing acts, by an operator's word
+    memory: Memory = Memory()  # of a long record
+    returned_at: float = LONG_AGO  # when Consul answered again after it had been silent
 
     @property
     def owes(self) -> bool:
@@ -117,6 +120,12 @@ class Claim:
         """Return whether the record names this session, as far as this node knows."""
         return self.record is not None and self.record.session == session != ""
 
+    def said_s(self, session: str) -> float | None:
+        """Return how long others surely wait by the record of this session. None: it is not known."""
+        if self.record is None:
+            return None
+        return self.record.lock_delay_s if self.names(session) else 0.0
+
     # --- what a write carries -----------------------------------------------------------------------
 
     def goes_over(self, view: View | None) -> bool:
@@ -130,8 +139,19 @@ class Claim:
         """
         if not isinstance(request, Acquire):
             return request
-        over = self.goes_over(view)
-        return replace(request, record=None if over else ours, over_record=over)
+        if self.goes_over(view):
+            return replace(request, over_record=True, is_long=self._may_be_long(view))
+        if self.memory.waits_for(request.at) is not None:
+            return request  # nothing of this node acts yet, and what the record said is known to it alone
+        return replace(request, record=ours, is_long=self._is_long(ours))
+
+    def _may_be_long(self, view: View | None) -> bool:
+        """Return whether the key keeps the flags by which its record may say more than a minute."""
+        return self._is_long(self.record) or (isinstance(view, KeyView) and view.is_long)
+
+    @staticmethod
+    def _is_long(record: TenureRecord | None) -> bool:
+        return record is not None and record.is_long
 
     def for_rewrite(self, request: Rewrite, view: View | None, ours: TenureRecord | None) -> Rewrite:
         """Return the rewrite with our record, if this node keeps one or has kept one in this tenure.
@@ -140,9 +160,13 @@ class Claim:
         """
         kept = self.record if self.names(request.session) else None
         record = merge(kept, ours) if kept and ours else ours or kept
+        request = replace(request, record_index=self.record_index)
         if record is None:
             return replace(request, ends_record=isinstance(view, KeyView) and view.has_record_flags)
-        return replace(request, record=record)
+        return replace(request, record=self._next(record))
+
+    def _next(self, record: TenureRecord) -> TenureRecord:
+        return replace(record, serial=1 + (0 if self.record is None else self.record.serial))
 
     def for_release(self, request: Request, view: View | None, session: Session) -> Request | None:
         """Return the release, which takes our record away and keeps the flags of another's.
@@ -159,7 +183,8 @@ class Claim:
         over = not ours and (marked or (self.over and not has_entry))
         if ours and len(request.value) > VALUE_BYTES_MAX:
             request = replace(request, value=b"")  # a transaction limits it, and nobody leads by it any more
-        return replace(request, ends_record=ours, over_record=over)
+        is_long = over and self._may_be_long(view)
+        return replace(request, ends_record=ours, over_record=over, is_long=is_long)
 
     def sent(self, request: Request) -> "Claim":
         """Note an acquire or a rewrite, with which a debt may begin."""
@@ -176,7 +201,9 @@ class Claim:
         if ours is None:  # the file has no fence any more, and the tenure keeps what it began with
             named = self.names(session)
             return named != view.has_record_flags and (named or self.record == ABSENT)
-        return not self.names(session) or not view.has_record_flags or merge(self.record, ours) != self.record
+        if not self.names(session) or not view.has_record_flags:
+            return True
+        return merge(self.record, ours) != self.record or view.is_long != self.record.is_long
 
     # --- what the answers to writes show ------------------------------------------------------------
 
@@ -186,13 +213,18 @@ class Claim:
             return replace(self, unflagged=True)
         if not isinstance(request, Acquire) or not isinstance(outcome, Won) or request.record is None:
             return self
-        return self._with_record(request.record, outcome.modify_index)
+        claim = replace(self, memory=replace(self.memory, lost=None))
+        return claim._with_record(request.record, outcome.modify_index)
 
-    def rewritten(self, request: Rewrite) -> "Claim":
-        """Note that the rewrite has been carried out."""
-        if request.record is None and not request.ends_record:
+    def rewritten(self, request: Rewrite, outcome: Outcome) -> "Claim":
+        """Note that the rewrite has been carried out, or read the record again if it was another one."""
+        if isinstance(outcome, RecordExists):
+            lane = self.lane.mark_stale() if self._is_looking else Lane(due_at=LONG_AGO)
+            return replace(self, record=None, record_index=0, index=0, lane=lane)
+        if not isinstance(outcome, Done) or (request.record is None and not request.ends_record):
             return self
-        return self._with_record(request.record or ABSENT)
+        claim = replace(self, memory=replace(self.memory, lost=None))  # what it waited for is over
+        return claim._with_record(request.record or ABSENT, outcome.record_index)
 
     def released(self, request: Request | None, outcome: Outcome) -> "Claim":
         """Note that our record is gone, if the release took it away."""
@@ -219,7 +251,8 @@ class Claim:
         told of this write already, and would wait for the next one.
         """
         lane = self.lane.mark_stale() if index or self._is_looking else Lane(due_at=LONG_AGO)
-        return replace(self, record=record, record_index=index, index=index, lane=lane)
+        memory = self.memory.read(record, index)
+        return replace(self, record=record, record_index=index, index=index, lane=lane, memory=memory)
 
     # --- when the record is read --------------------------------------------------------------------
 
@@ -231,19 +264,38 @@ class Claim:
             return self
         changed = not isinstance(before, KeyView) or view.modify_index != before.modify_index
         claim = self
+        if (view.is_long or self.memory.view is not None) and not self.memory.doubts(view):
+            claim = replace(self, memory=self.memory.seen(view))
         if self.unflagged and (changed or not is_free):
-            claim = replace(self, unflagged=False)
+            claim = replace(claim, unflagged=False)
         holds = bool(session) and view.session == session
         if holds or self.watches or not view.has_record_flags or not changed:
             return claim
         lane = self.lane.mark_stale().schedule_by(now + LOOK_PAUSE_S)
         return replace(claim, record=None, lane=lane)
 
+    def compared(self, view: View, session: str | None, asked_s: float, now: float) -> "Claim":
+        """Compare a consistent view with what is remembered of a long record: see ``Memory``."""
+        if self.memory.view is None or not isinstance(view, KeyView):
+            return self
+        if not self.memory.doubts(view):
+            return self
+        claim = self._without_word(session, asked_s, now)
+        return replace(claim, memory=claim.memory.seen(view))
+
+    def _without_word(self, session: str | None, asked_s: float, now: float) -> "Claim":
+        memory = self.memory.after_loss(session, self.here, asked_s, now)
+        guard, lost = self.guard, memory.waits_for(now)
+        if guard is not None and lost is not None:
+            guard = guard.behind(lost.lease_s, lost.former)
+        return replace(self, memory=memory, guard=guard, index=0, lane=self._kept_look.schedule_by(now))
+
     def following(self, view: View | None, session: str, now: float, *, fenced: bool) -> "Claim":
         """Watch the record of this session from now on, if it holds and has a record or is to have one."""
         if not isinstance(view, KeyView) or view.session != session or self.watches == session:
             return self
-        return self.followed(session, now) if fenced or view.has_record_flags else self
+        reads = fenced or view.has_record_flags or self.guard is not None
+        return self.followed(session, now) if reads else self
 
     def followed(self, session: str, now: float) -> "Claim":
         """Watch the record of this session from now on, whether or not it is seen to hold."""
@@ -262,6 +314,11 @@ class Claim:
         if pending is None and not self.index and self.lane.due_at != NEVER:
             return self  # it waits for its time, after one without an answer
         return replace(self, lane=Lane(due_at=now), index=0)
+
+    def returned(self, now: float) -> "Claim":
+        """Note that Consul answers again."""
+        guard = self.guard and replace(self.guard, returned_at=now)
+        return replace(self, returned_at=now, guard=guard)
 
     def stalled(self) -> "Claim":
         return replace(self, lane=self.lane.mark_stale())
@@ -289,7 +346,9 @@ class Claim:
 
         awaited: a first try waits for a look.
         """
-        if right is not None and self.record_index and not isinstance(self.lane.pending, MarkTenure):
+        may_write = self.record_index or self.record == ABSENT
+        if right is not None and may_write and not isinstance(self.lane.pending, MarkTenure):
+            right = self._next(right)
             mark = MarkTenure(terms.item, now, terms.exchange_s, terms.key, right, self.record_index)
             return replace(self, lane=Lane().begin(mark)), mark  # a watch is given up for it
         lane = self.lane
@@ -320,10 +379,15 @@ class Claim:
         outcome: Outcome,
         view: View | None,
         now: float,
+        session: str,
+        asked_s: float,
         *,
         awaited: bool,
     ) -> "Claim":
-        """Take in the record, and go on watching it. Read again what could not be read or written."""
+        """Take in the record, and go on watching it. Read again what could not be read or written.
+
+        session, asked_s: see ``Memory.after_loss``.
+        """
         stale, lane = self.lane.stale, self.lane
         asks_on = self.watches or self.settles or (awaited and isinstance(request, WatchTenure))
         if isinstance(outcome, Denied) and not asks_on:
@@ -340,6 +404,9 @@ class Claim:
         if stale:
             return replace(self, lane=lane.finish(now), index=0)
         claim = replace(self, record=outcome.record or ABSENT, record_index=outcome.modify_index)
+        if self.memory.contradicts(outcome):
+            claim = claim._without_word(session, asked_s, now)
+        claim = replace(claim, memory=claim.memory.read(outcome.record, outcome.modify_index))
         if not self.watches:
             return replace(claim, lane=Lane(due_at=now + GUARD_LOOK_S if claim._must_look(view) else NEVER))
         fell = outcome.index < self.index
@@ -367,8 +434,15 @@ class Claim:
         """
         if self.names(session) or not isinstance(view, KeyView):
             return self
-        guards, target = view.has_record_flags or self.over, None if ours is None else ours.target
-        return replace(self, record=None, guard=Guard(now, self.here, target, free_at) if guards else None)
+        lost = self.memory.waits_for(now)
+        if not view.has_record_flags and not self.over and lost is None:
+            return replace(self, record=None, guard=None)
+        is_long = view.is_long or self._is_long(self.record)
+        guard = Guard(now, self.here, None if ours is None else ours.target, free_at, is_long=is_long)
+        guard = replace(guard, returned_at=self.returned_at)
+        if lost is not None:
+            guard = guard.behind(lost.lease_s, lost.former)
+        return replace(self, record=None, guard=guard)
 
     def keeps_out(self, view: View, session: str) -> bool:
         """Return whether a rival that has the key waits until our lease is over, behind our record."""
@@ -383,8 +457,9 @@ class Claim:
             return None
         return TenureRecord(
             session=session.id,
-            lock_delay_s=in_whole_ms(settings.lockout_s),
+            lock_delay_s=in_whole_ms(lease.asked_s),
             lose_time_s=in_whole_ms(lease.lose_time_s),
+            margin_s=in_whole_ms(lease.margin_s),
             target=fence.target or session.node,
             node=session.node,
             place=self.here,

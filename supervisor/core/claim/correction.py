@@ -5,7 +5,7 @@ that it stops, and a node of which nothing acts ends what its session, machine o
 """
 
 from supervisor.core.claim.claim import Claim
-from supervisor.core.claim.record import LEFT_BEHIND, SAME_TARGET, State, TenureRecord
+from supervisor.core.claim.record import ABSENT, LEFT_BEHIND, SAME_TARGET, State, TenureRecord
 from supervisor.core.frozen import replace
 from supervisor.core.machines.session import Session
 from supervisor.core.machines.tenure import Phase, Tenure
@@ -42,7 +42,9 @@ def correction(
 
     ours: the record of our session. looks: a first try or the end waits for a look.
     """
-    record, here = claim.record, claim.here
+    record, here, guard = claim.record, claim.here, claim.guard
+    if record == ABSENT and claim.settling and claim.memory.lost is not None:
+        return ours and replace(ours, session=claim.settling, state=State.ENDED)  # somebody may wait for it
     if record is None or record.state is State.ENDED:
         return None
     if (other := others_record(claim, session, tenure)) is not None:
@@ -53,6 +55,8 @@ def correction(
         is_named = ours is not None and other.target and other.target == ours.target
         if looks and known and not holds and is_named:
             return replace(other, target=None)  # the name means this machine now, so a shot would hit it
+        if guard is not None and guard.end is None and guard.waits_behind(other):
+            return replace(other, waited_s=guard.noted_s)
         return None
     if claim.settling and record.session == claim.settling:
         return replace(record, state=State.ENDED)
@@ -63,7 +67,12 @@ def correction(
     may_say = session.id == tenure.session or record.place.is_same_machine(here)
     if holds or not may_say or record.state is not State.ACTING:
         return None
-    return replace(record, state=State.STOPPING)
+    stops = replace(record, state=State.STOPPING)
+    if ours is None:
+        return stops
+    # By the hooks in force, which a reload may have made longer than the record could say yet.
+    times = {each: max(getattr(record, each), getattr(ours, each)) for each in ("lose_time_s", "margin_s")}
+    return replace(stops, **times)
 
 
 def fault(item: str, claim: Claim, view: View | None, other: TenureRecord, ours: TenureRecord | None) -> str:

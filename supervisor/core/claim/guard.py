@@ -7,16 +7,20 @@ vanishes ends nothing. docs/lease.md proves that no two act.
 """
 
 from enum import StrEnum
+from math import floor
 
 from supervisor.core.actions import Action, KillHook, Previous
 from supervisor.core.claim.record import UNREADABLE, State, TenureRecord
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.lease import Lease, margin_of
+from supervisor.core.lease import OUTAGE_LOCKOUT_MAX_S, Lease
 from supervisor.core.machines import phases
 from supervisor.core.machines.sequence import Sequence
 from supervisor.core.machines.tenure import Tenure
 from supervisor.core.settings import Fence, ItemSettings, Place
 from supervisor.core.times import LONG_AGO, NEVER
+
+NOTE_S = 60.0  # between two notes of a long wait: what a crash of this node costs at most
+HEARD_S = 5.0  # behind the end of an outage, in which a holder that lives hears of Consul as well
 
 
 class GuardEnd(StrEnum):
@@ -49,22 +53,49 @@ class Guard:
     shot_due_at: float = NEVER  # since when its next attempt is due. NEVER: none is
     shot: str | None = None  # the target of the newest attempt of the fence. None: it has made none
     end: GuardEnd | None = None  # how the guard has ended. None: it lasts
+    is_long: bool = False  # by the key's flags the record may say more than a minute
+    longest_s: float = 0.0  # the longest lease that a record named which this guard has read
+    waited_s: float = 0.0  # how long guards before this one have waited for that lease
+    noted_s: float = 0.0  # how long this one and those have waited for it, as the record is to say
+    # The session of the former holder, whose word alone counts, because Consul has lost what it said of it.
+    # Blank: it is not known. None: Consul has lost nothing.
+    word_of: str | None = None
+    returned_at: float = LONG_AGO  # when Consul answered this node again after it had been silent
+
+    def behind(self, lease_s: float, former: TenureRecord | None) -> "Guard":
+        """Wait for so long, and shoot nobody, because Consul has lost what it said of the former holder."""
+        longest_s, word_of = max(self.longest_s, lease_s), "" if former is None else former.session
+        return replace(self, word_of=word_of, longest_s=longest_s, record=self.record or former)
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether Consul has lost what it said of the former holder, so that nobody is shot."""
+        return self.word_of is not None
 
     def observe(self, record: TenureRecord | None, session: str, sent_at: float, now: float) -> "Guard":
         """Take the record as it is now. None: it is absent, which ends nothing, and then nobody is shot.
 
         session: ours. A record that names it was written with an acquire whose answer was lost.
         """
-        end = self.end
+        end, read = self.end, self.record
         if record is not None and record.session == session:
             return replace(self, end=end or GuardEnd.NONE)
-        if record is None:  # so a holder that lives cannot say any more that it has ended
-            record = replace(self.record or UNREADABLE, target=None)
-        if end is None and record.state is State.ENDED:
+        if record is None or (read is not None and not record.session):
+            # A holder that lives cannot say any more that it has ended.
+            record = replace(read or UNREADABLE, target=None)
+        if end is GuardEnd.WAITED and read is None:
+            end = None  # nobody knew what it says
+        if end is None and record.state is State.ENDED and self.word_of in (None, record.session):
             end = GuardEnd.SAID
         stopping_at = min(self.stopping_at, now) if record.state is State.STOPPING else self.stopping_at
         guard = replace(self, record=record, stopping_at=stopping_at, end=end)
-        if self.record is not None and record.session != self.record.session:  # it counts anew
+        if record.session:
+            longest_s, is_long = max(self.longest_s, record.lock_delay_s), self.is_long or record.is_long
+            guard = replace(guard, longest_s=longest_s, is_long=is_long)
+        if read is None or record.session != read.session:
+            waited_s = max(0.0, record.waited_s - (now - self.lost_at))  # a guard before may have gone on
+            guard = replace(guard, waited_s=waited_s, noted_s=record.waited_s)
+        if read is not None and record.session != read.session:  # it counts anew
             stopping_at = now if record.state is State.STOPPING else NEVER
             guard = replace(guard, lost_at=now, free_at=now, stopping_at=stopping_at)
         return replace(guard, seen_at=max(self.seen_at, sent_at))
@@ -73,20 +104,43 @@ class Guard:
         """Return when the former holder's lease is over for certain. NEVER: time does not end this guard."""
         if fence is not None and fence.required:
             return NEVER
-        return self.lost_at + (self.record or UNREADABLE).lock_delay_s
+        unread_s = OUTAGE_LOCKOUT_MAX_S if self.is_long else UNREADABLE.lock_delay_s
+        return self.lost_at - self.waited_s + (self.longest_s or unread_s)
 
     def shoots_at(self, fence: Fence | None) -> float:
         """Return when the fence begins. NEVER: nobody may be shot."""
         record = self.record
-        if fence is None or record is None or record.target in (None, self.target):
+        if fence is None or record is None or record.target in (None, self.target) or self.is_blind:
             return NEVER
         if record.place.is_same_machine(self.here):
             return NEVER
         shoots_at = max(self.lost_at, min(self.lost_at, self.free_at) + fence.after_s)
+        if self.is_long:
+            shoots_at = max(shoots_at, self.returned_at + HEARD_S + fence.after_s)
         if self.stopping_at != NEVER:
-            stops_s = record.lose_time_s + margin_of(record.lock_delay_s)
-            shoots_at = max(shoots_at, self.stopping_at + stops_s)
+            shoots_at = max(shoots_at, self.stopping_at + record.stops_s)
         return shoots_at
+
+    def note(self, now: float) -> "Guard":
+        """Let the record say now and then how long guards have waited for it, because each wait counts.
+
+        The former holder had lost the key before the first of them began, and it was not back since.
+        """
+        if self.record is None or now < self.note_due_at:
+            return self
+        noted_s = floor(1000 * (now - self.lost_at + self.waited_s)) / 1000
+        return replace(self, noted_s=min(noted_s, self.record.lock_delay_s))
+
+    def waits_behind(self, record: TenureRecord) -> bool:
+        """Return whether this guard has waited for longer than the record says."""
+        ours = self.record is not None and self.record.session == record.session
+        return ours and record.waited_s < self.noted_s
+
+    @property
+    def note_due_at(self) -> float:
+        if not self.is_long or self.record is None or self.noted_s >= self.record.lock_delay_s:
+            return NEVER
+        return self.lost_at - self.waited_s + self.noted_s + NOTE_S
 
     @property
     def awaits_look(self) -> bool:
@@ -114,7 +168,7 @@ class Guard:
         if sequence.failed:
             sequence = Sequence()  # as long as the guard lasts
         tenure, shoots = replace(tenure, hooks=sequence), now >= self.shoots_at(fence)
-        guard = replace(self, end=end, shoots=shoots)
+        guard = replace(self.note(now), end=end, shoots=shoots)
         if end is not None:
             if sequence.running is None or tenure.killing:
                 return guard, tenure, ()
@@ -142,7 +196,8 @@ class Guard:
         """Return the next time at which the guard may end or the fence begin. NEVER: it has ended."""
         if self.end is not None:
             return NEVER
-        return min(self.waits_until(fence), NEVER if self.shoots else self.shoots_at(fence))
+        shoots_at = NEVER if self.shoots else self.shoots_at(fence)
+        return min(self.waits_until(fence), self.note_due_at, shoots_at)
 
 
 Advanced = tuple[Guard, Tenure, tuple[Action, ...]]

@@ -9,7 +9,7 @@ from enum import StrEnum
 from math import ceil
 
 from supervisor.core.frozen import dataclass, replace
-from supervisor.core.lease import LOCK_DELAY_MAX_S
+from supervisor.core.lease import LOCK_DELAY_MAX_S, margin_of
 from supervisor.core.settings import Place
 
 TENURE_SUFFIX = "/.tenure"
@@ -35,6 +35,19 @@ class TenureRecord:
     node: str | None = None  # its name in Consul. None: not known
     place: Place = Place()
     token: int = 0  # the fencing token of the tenure. 0: the index at which the record was made
+    margin_s: float = 0.0  # that of the lock-delay in the file. 0: that of ``lock_delay_s``
+    serial: int = 0  # grows with each write, because an identical one would not move Consul's index
+    waited_s: float = 0.0  # how long guards have surely waited for this tenure already
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a release that knows no `outage` would take it for a shorter one."""
+        return self.lock_delay_s > LOCK_DELAY_MAX_S
+
+    @property
+    def stops_s(self) -> float:
+        """How long a holder that has said that it stops may take for that."""
+        return self.lose_time_s + (self.margin_s or margin_of(self.lock_delay_s))
 
     @property
     def name(self) -> str:
@@ -65,6 +78,6 @@ def in_whole_ms(length_s: float) -> float:
 
 def merge(kept: TenureRecord, claim: TenureRecord) -> TenureRecord:
     """Return our record as it stands, no shorter than the settings of the file ask for."""
-    lock_delay_s = max(kept.lock_delay_s, claim.lock_delay_s)
-    lose_time_s = max(kept.lose_time_s, claim.lose_time_s)
-    return replace(kept, state=claim.state, lock_delay_s=lock_delay_s, lose_time_s=lose_time_s)
+    lengths = ("lock_delay_s", "lose_time_s", "margin_s")
+    longest = {each: max(getattr(kept, each), getattr(claim, each)) for each in lengths}
+    return replace(kept, state=claim.state, waited_s=0.0, **longest)

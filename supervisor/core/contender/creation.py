@@ -51,7 +51,7 @@ def new_contender(
     contender = Contender(
         settings=settings,
         next_settings=next_settings,
-        lease=lease_of(settings),
+        lease=lease_of(settings, leased_s=0.0 if tenure is None else tenure.leased_s),
         spread=spread,
         session=records.session_from(record, recorded, now),
         change=Change(instance),
@@ -62,7 +62,7 @@ def new_contender(
         told_role=(Role.WAITING if settings.contend else Role.OBSERVER, ""),
         paused_until=records.paused_until(record),
         stays_until=LONG_AGO if record.stays_until is None else record.stays_until or NEVER,
-        record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None),
+        record_keeper=RecordKeeper(kept=record if record == EMPTY_RECORD else None, found_s=record.leased_s),
         claim=Claim(place, _standing_of(record)),
     )
     if tenure is not None:

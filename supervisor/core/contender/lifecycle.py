@@ -15,13 +15,14 @@ from supervisor.core.events import StepDownAsked
 from supervisor.core.frozen import replace
 from supervisor.core.lease import Lease, lease_of
 from supervisor.core.lock.base import Observation
+from supervisor.core.machines import phases
 from supervisor.core.machines import session as sessions
 from supervisor.core.machines import tenure as tenures
 from supervisor.core.machines.session import Stage
 from supervisor.core.machines.tenure import OUR_OWN_MAKING, PLANNED, Phase, PhaseEnd, Tenure
 from supervisor.core.outcomes import KeyView, View
 from supervisor.core.settings import ItemSettings
-from supervisor.core.times import LONG_AGO, NEVER
+from supervisor.core.times import LONG_AGO
 
 REJOIN_DELAY_MAX_S = 300.0
 OWN_LOSSES_MAX = 16  # the delay has long been at its maximum
@@ -58,7 +59,8 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
     assert hold is not None, f"{view} does not show {contender.session.id} as holder"
     assert contender.may_come_to_hold, "a node that must not hold has given its session up"
     fence, ours, session = contender.settings.fence, contender.our_record, contender.session.id
-    claim = contender.claim.begun(view, session, contender.lock.opens_at, ours, now)
+    claim = contender.claim.compared(view, session, contender.lease.asked_s, now)
+    claim = claim.begun(view, session, contender.lock.opens_at, ours, now)
     before = contender.lock.view
     ended = GuardEnd.RELEASED if isinstance(before, KeyView) and before.present else GuardEnd.NONE
     tenure = Tenure(
@@ -75,7 +77,9 @@ def begin_tenure(contender: Contender, view: View, contact: float, now: float) -
         previous_leader=contender.change.last_leader,
     )
     observation = Observation(view, contact, now, consistent=True, is_stale=False)
-    contender = observe(replace(contender, tenure=tenure, claim=claim), observation, now)
+    contender = replace(contender, tenure=tenure, claim=claim)
+    contender = replace(contender, lease=lease_by(contender, contender.settings))
+    contender = observe(contender, observation, now)
     renew = contender.session.renew.schedule_by(contender.renew_after(now, first=True))
     lock = contender.lock.acquired(hold.token, contender.read_after(contact, first=True))
     return replace(contender, session=replace(contender.session, renew=renew), lock=lock)
@@ -103,6 +107,10 @@ def take_in(contender: Contender, observation: Observation, our_session: str | N
     lock = contender.lock.with_observation(observation, our_session, now)
     before, view = contender.lock.view, observation.view
     claim = contender.claim.observe(before, view, our_session, now, is_free=lock.is_free)
+    if observation.consistent and not observation.is_stale:
+        claim = claim.compared(view, our_session, contender.lease.asked_s, now)
+    elif claim.memory.doubts(view):
+        lock = lock.read_by(now)
     return replace(contender, lock=lock, claim=claim)
 
 
@@ -112,8 +120,33 @@ def lease_by(contender: Contender, settings: ItemSettings) -> Lease:
     A holder of a slot counts on no longer prune delay than ``.lock`` names, because the other contenders wait
     for that one. A contender without a slot writes its own prune delay with the slot that it takes.
     """
-    lockout_s = NEVER if contender.tenure is None else contender.lock.lockout_s
-    return lease_of(settings, min(settings.lockout_s, lockout_s))
+    tenure = contender.tenure
+    if tenure is None:
+        return lease_of(settings)
+    leased_s = contender.record_keeper.leased_s(tenure)
+    return lease_of(settings, min(settings.lockout_s, contender.lock.lockout_s), leased_s)
+
+
+def follow_record(contender: Contender, now: float) -> Contender:
+    """Let belief count by the tenure record: longer once it says so, shorter before the next one does.
+
+    What is longer counts once it is in the journal as well. See docs/lease.md, "An outage that lasts".
+    """
+    tenure, lease, claim = contender.tenure, contender.lease, contender.claim
+    if tenure is None or not tenure.believes or tenure.phase is Phase.GUARDING:
+        return contender
+    asked_s = lease.asked_s if lease.asked_s > lease.lockout_s else 0.0
+    if asked_s == tenure.leased_s == 0.0:
+        return contender
+    leased_s, said_s = tenure.leased_s, claim.said_s(tenure.session)
+    if said_s is not None and said_s < leased_s:
+        leased_s = 0.0
+    elif asked_s < leased_s and phases.news_is_fresh(tenure, lease, now):
+        leased_s = asked_s
+    elif asked_s > leased_s and tenure.phase is not Phase.ADOPTING and said_s is not None:
+        leased_s = asked_s if said_s >= asked_s else leased_s
+    contender = replace(contender, tenure=replace(tenure, leased_s=leased_s))
+    return replace(contender, lease=lease_by(contender, contender.settings))
 
 
 # --- a guard ends -----------------------------------------------------------------------------------

@@ -253,7 +253,8 @@ def _claim_answered(contender: Contender, request: Request, outcome: Outcome, no
     """Take in the tenure record. A fence or a first try waits for a look, and silence is none."""
     claim, view, awaited = contender.claim, contender.lock.view, contender.first_try_awaits_look
     is_look = isinstance(outcome, TenureShown) and not claim.lane.stale
-    claim = claim.answered(contender.terms, request, outcome, view, now, awaited=awaited)
+    ours = (contender.session.id, contender.lease.asked_s)
+    claim = claim.answered(contender.terms, request, outcome, view, now, *ours, awaited=awaited)
     contender = replace(contender, claim=claim)
     if is_look:
         contender = observe_record(contender, request.at, now)
@@ -307,6 +308,8 @@ def _renew_answered(contender: Contender, request: Request, outcome: Outcome, no
     if tenure is not None and alive and not is_stale:
         tenure = replace(tenure.session_still_lives(), renewed=True)
     claim, is_first = contender.claim, session.verified and not contender.session.verified
+    if alive and (failed_before or is_first):
+        claim = claim.returned(now)
     if is_first and contender.settings.fence is not None:
         claim = claim.look_soon(now)
     contender = replace(
@@ -354,8 +357,9 @@ def _rewritten(contender: Contender, request: Rewrite, outcome: Outcome, now: fl
     lock, claim, tenure = contender.lock, contender.claim, contender.tenure
     if isinstance(outcome, LostRace | SessionGone):
         lock = lock.read_by(now)
+    claim = claim.rewritten(request, outcome)
     if isinstance(outcome, Done):
-        lock, claim = lock.rewritten(request), claim.rewritten(request)
+        lock = lock.rewritten(request)
     if isinstance(outcome, Done) and contender.guard_is_over:
         tenure = guard_ended(contender, request.at).tenure
     if isinstance(outcome, Denied) and tenure is not None and contender.guard_is_over:

@@ -114,7 +114,7 @@ def _has_time_for_record(contender: Contender, now: float) -> bool:
     tenure = contender.tenure
     if tenure is None or tenure.believes:
         return False
-    return contender.has_lock and now < tenure.contact + contender.lease.room_s
+    return contender.has_lock and now < tenure.contact + contender.lease.belief_s
 
 
 def _advance_tenure(contender: Contender, now: float) -> Begun:
@@ -275,7 +275,7 @@ def _advance_health(contender: Contender, now: float) -> Begun:
 
 def _advance_service(contender: Contender, now: float) -> Begun:
     item, tenure, lease = contender.settings, contender.tenure, contender.lease
-    service, requests = services.advance(contender.service, item, tenure, lease, now)
+    service, requests = services.advance(contender.service, item, tenure, lease, now, acts=contender.acts)
     return replace(contender, service=service), requests
 
 

@@ -89,7 +89,7 @@ class Contender:
         if has_finished(self):
             return Role.STOPPED
         if self.tenure is not None:
-            return ROLE_OF_PHASE[self.tenure.phase]
+            return Role.HOLDING if self.acts_on_record else ROLE_OF_PHASE[self.tenure.phase]
         return next(role for role, applies in ROLES_WITHOUT_TENURE if applies(self))
 
     @property
@@ -242,7 +242,32 @@ class Contender:
         a hook or ``run`` is stopped in time, and only a resource that checks the fencing token refuses.
         """
         tenure = self.tenure
-        return tenure is not None and tenure.phase is Phase.HOLDING and now < tenure.expires_at(self.lease)
+        return tenure is not None and self.acts and now < tenure.expires_at(self.lease)
+
+    @property
+    def acts(self) -> bool:
+        """Whether the application acts, as long as belief lasts."""
+        tenure = self.tenure
+        return tenure is not None and (tenure.phase is Phase.HOLDING or self.acts_on_record)
+
+    @property
+    def acts_on_record(self) -> bool:
+        """Whether the application of an earlier process acts on while Consul may be silent, by `outage`.
+
+        A run child ended with that process, and with ``on_adopt: acquire`` the application is begun again.
+        """
+        tenure, settings = self.tenure, self.settings
+        if tenure is None or tenure.phase is not Phase.ADOPTING or not tenure.acquire_done:
+            return False
+        outlasts = self.lease.belief_s > self.lease.room_s
+        return outlasts and settings.run is None and settings.on_adopt == "none"
+
+    def rides_out(self, now: float) -> bool:
+        """Return whether this node holds on in a silence of Consul, because of `outage`."""
+        tenure, lease = self.tenure, self.lease
+        if tenure is None or not tenure.believes or lease.belief_s == lease.room_s:
+            return False
+        return now - tenure.contact > lease.fresh_s
 
     @property
     def shown_s(self) -> float:
@@ -262,7 +287,7 @@ class Contender:
             return False
         if self.withheld is not False or self._must_look_first:
             return False
-        if self.correction is not None:
+        if self.correction is not None or self.claim.memory.doubts(self.lock.view):
             return False  # else this node would wait for what it is about to write
         if self.settings.manual and not self.allowed and not self.lock.is_handed_to(session.id):
             return False
@@ -323,7 +348,7 @@ class Contender:
         if self.settings.fence is not None and not self.record_keeper.has_session(session.id, owes=True):
             return NEVER  # a debt is on record before the deed
         if self.claim.owes and self.claim.record is None:
-            return NEVER  # the tenure record of a process before this one is read first, to be kept
+            return NEVER  # the tenure record is read first: it is written over by its index, or kept
         due_at = session.rewrite_due_at(self.settings.value)
         if due_at != NEVER or tenure is None:
             return due_at
@@ -355,7 +380,7 @@ class Contender:
             times.append(self.tenure.deadline(self.lease))
         if self.guard is not None:
             times.append(self.guard.deadline(self.settings.fence))
-        if self.tenure is None or self.tenure.phase is not Phase.ADOPTING:
+        if self.tenure is None or self.tenure.phase is not Phase.ADOPTING or self.acts_on_record:
             times.append(self.service.exchange.deadline)
         return min(times)
 

@@ -14,6 +14,7 @@ waits for that action.
 from collections.abc import Iterator
 
 from supervisor.core.actions import Action, Reason
+from supervisor.core.contender.lifecycle import follow_record
 from supervisor.core.contender.reducer import apply_event
 from supervisor.core.contender.scheduler import Begun, advance_record, begin_due, begin_exchanges
 from supervisor.core.contender.state import Contender, has_finished
@@ -41,7 +42,7 @@ def decide(contender: Contender, event: Event, now: float) -> Iterator[Begun]:
         yield begin_exchanges(contender, now)
         return
     contender = _expire(contender, now)
-    before, contender = contender, apply_event(contender, event, now)
+    before, contender = contender, follow_record(apply_event(contender, event, now), now)
     match event:
         case Answered() if _only_confirms(before, contender, now):
             yield (contender, ()) if contender.tenure is before.tenure else advance_record(contender, now)

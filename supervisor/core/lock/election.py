@@ -244,9 +244,16 @@ class ElectionLock(Lock):
         if not isinstance(outcome, Won):
             return None
         assert isinstance(request, Acquire)
-        index, has_record_flags = outcome.modify_index, request.over_record or request.record is not None
+        index = outcome.modify_index
         indexes = (outcome.create_index, index, outcome.lock_index)
-        return KeyView(index, request.session, request.value, *indexes, has_record_flags=has_record_flags)
+        return KeyView(
+            index,
+            request.session,
+            request.value,
+            *indexes,
+            has_record_flags=request.over_record or request.record is not None,
+            is_long=request.is_long,
+        )
 
     def write_failed(self, outcome: Outcome, terms: Terms, now: float) -> Self:
         """Plan the next attempt after one that a lock-delay refused, a rival won or Consul did not answer."""
@@ -304,7 +311,11 @@ class ElectionLock(Lock):
         """Return the key with the flags that this request has written."""
         if self.view is None or (request.record is None and not request.ends_record):
             return self
-        return replace(self, view=replace(self.view, has_record_flags=request.record is not None))
+        has_record, is_long = (
+            request.record is not None,
+            request.record is not None and request.record.is_long,
+        )
+        return replace(self, view=replace(self.view, has_record_flags=has_record, is_long=is_long))
 
     # --- reads -------------------------------------------------------------------------------------
 

@@ -29,12 +29,19 @@ class RecordKeeper:
     outdated: bool = False  # the record was written with settings that are no longer in force
     refused: Record | None = None  # the record that could not be written, to be tried again at ``due_at``
     due_at: float = NEVER  # NEVER: no record was refused
+    found_s: float = 0.0  # ``leased_s`` of the record with which this process began
 
     def has_session(self, session: str, *, owes: bool = False) -> bool:
         return self.kept is not None and self.kept.session == session and (self.kept.owes or not owes)
 
     def has_tenure(self, session: str) -> bool:
         return self.has_session(session) and self.kept is not None and self.kept.step in _BEGUN
+
+    def leased_s(self, tenure: Tenure) -> float:
+        """Return how far the belief of this tenure counts by its tenure record: see ``Tenure``."""
+        if not tenure.recorded:
+            return tenure.leased_s  # nothing of it has begun
+        return min(tenure.leased_s, self.found_s if self.kept is None else self.kept.leased_s)
 
     def answered(self, event: RecordWritten, now: float) -> "RecordKeeper":
         if event.ok:
@@ -75,11 +82,7 @@ def record_of(
     owes, delay_s = owes or settings.fence is not None, session.asked_delay_s
     if delay_s == settings.session.lock_delay_s:
         delay_s = None
-    pause = Record(
-        paused=paused_until != LONG_AGO,
-        pause_ends_at=paused_until if LONG_AGO < paused_until < NEVER else None,
-        stays_until=None if stays_until == LONG_AGO else 0.0 if stays_until == NEVER else stays_until,
-    )
+    pause = _pause(paused_until, stays_until)
     if tenure is None or tenure.is_idle:
         left = session.id or settling or session.abandoned_id
         if not left:
@@ -110,6 +113,16 @@ def record_of(
         slot=tenure.slot,
         owes=owes,
         asked_delay_s=delay_s,
+        leased_s=tenure.leased_s,
+        stopped_at=None if tenure.stopped_at == NEVER else tenure.stopped_at,
+    )
+
+
+def _pause(paused_until: float, stays_until: float) -> Record:
+    return Record(
+        paused=paused_until != LONG_AGO,
+        pause_ends_at=paused_until if LONG_AGO < paused_until < NEVER else None,
+        stays_until=None if stays_until == LONG_AGO else 0.0 if stays_until == NEVER else stays_until,
     )
 
 
@@ -204,4 +217,6 @@ def tenure_from(record: Record, now: float) -> Tenure | None:
         acquire_done=record.step is Point.HOLDING,
         note=record.note,
         slot=record.slot,
+        leased_s=0.0 if record.foreign else record.leased_s,
+        stopped_at=NEVER if record.stopped_at is None or record.foreign else record.stopped_at,
     )

@@ -142,6 +142,10 @@ class Tenure:
     slot: int | None = None  # the number of the slot. None: it has none, or there are no slots
     previous: Previous | None = None  # the tenure before, which the hooks of an election with a fence receive
     survivors: str = ""  # the processes of it that KILL has not ended. Blank: there are none
+    # How long others wait by its tenure record, as far as belief may count by it once that is in the
+    # journal. 0: no longer than the lock-delay.
+    leased_s: float = 0.0
+    stopped_at: float = NEVER  # when belief ended. NEVER: it lasts
 
     @property
     def believes(self) -> bool:
@@ -149,11 +153,19 @@ class Tenure:
 
     def expires_at(self, lease: Lease) -> float:
         """Return when belief ends if no further contact comes."""
-        return self.contact + lease.room_s if self.believes else NEVER
+        return self.contact + lease.belief_s if self.believes else NEVER
+
+    def _leased_from(self, lease: Lease) -> float:
+        """Return the contact from which a lease by the lock-delay ends as this one does.
+
+        Once a belief that outlasts the lock-delay is over, a loss has no more time than any other one.
+        """
+        ends_at = min(self.stopped_at, self.contact + lease.belief_s)
+        return max(self.contact, ends_at - lease.room_s)
 
     def rival_at(self, lease: Lease) -> float:
         """Return from when on a rival may hold the lock."""
-        return self.contact + lease.lockout_s if self.taken_at is None else self.taken_at
+        return self._leased_from(lease) + lease.lockout_s if self.taken_at is None else self.taken_at
 
     def reset_by(self, lease: Lease) -> float:
         """Return when a watchdog must have reset this machine, unless the tenure ends or is confirmed before.
@@ -161,7 +173,7 @@ class Tenure:
         That is half a margin after the latest end of a loss, and half a margin before a rival may hold. A
         loss that Consul does not guard has only the time that losing takes.
         """
-        by = self.contact + lease.lockout_s - lease.margin_s / 2
+        by = self._leased_from(lease) + lease.lockout_s - lease.margin_s / 2
         return by if self.taken_at is None else min(by, self.taken_at + lease.lose_time_s)
 
     @property
@@ -192,11 +204,11 @@ class Tenure:
         """
         if not self.believes:
             return self
+        lost = become(self, PhaseEnd.BELIEF_OVER, reason=reason, stopped_at=now)
         if self.phase is Phase.ADOPTING and reason not in ORDERED:
-            return become(self, PhaseEnd.BELIEF_OVER, reason=Reason.CRASHED)
+            return replace(lost, reason=Reason.CRASHED)
         waits = within_s and (self.survivors or reason not in PLANNED)
-        reason_deadline = now + within_s if waits else LONG_AGO
-        return become(self, PhaseEnd.BELIEF_OVER, reason=reason, reason_deadline=reason_deadline)
+        return replace(lost, reason_deadline=now + within_s if waits else LONG_AGO)
 
     def wait_for_new_contact(self, now: float) -> "Tenure":
         """Begin nothing more before a new contact, because this process has stood still."""

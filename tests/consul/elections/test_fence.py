@@ -43,22 +43,22 @@ def shots(scene: Scene) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def lost_machine(scene: Scene, **record: object) -> float:
+def lost_machine(scene: Scene, **record: Any) -> float:
     """Leave the key of the scene as a machine that is lost; return when Consul ended its session."""
-    leave_as_lost(scene.agent, scene.key, **record)
+    leave_as_lost(scene.agent, scene.key, GUARDED_FLAGS, **record)
     return boottime()
 
 
-def leave_as_lost(agent: Agent, key: str, **record: object) -> None:
+def leave_as_lost(agent: Agent, key: str, flags: int = GUARDED_FLAGS, **record: object) -> None:
     """Leave the key as a machine does that held it and is lost."""
-    agent.session_destroy(hold_elsewhere(agent, key, **record))
+    agent.session_destroy(hold_elsewhere(agent, key, flags, **record))
 
 
-def hold_elsewhere(agent: Agent, key: str, **record: object) -> str:
+def hold_elsewhere(agent: Agent, key: str, flags: int = GUARDED_FLAGS, **record: object) -> str:
     """Hold the key as another machine does, and return its session."""
     session = agent.session_create(Name="lost", LockDelay="1ms")
     value = json.dumps({"session": session, **LOST, **record}).encode()
-    lock = {"Verb": "lock", "Key": key, "Value": "", "Flags": GUARDED_FLAGS, "Session": session}
+    lock = {"Verb": "lock", "Key": key, "Value": "", "Flags": flags, "Session": session}
     put = {"Verb": "set", "Key": f"{key}/.tenure", "Value": base64.b64encode(value).decode()}
     assert agent.txn([{"KV": lock}, {"KV": put}]).status == 200
     return session

@@ -266,3 +266,15 @@ def test_a_fence_that_would_end_after_the_wait_gets_a_longer_lock_delay() -> Non
     assert isinstance(slow, ElectionSettings) and slow.session.lock_delay_s == 42.0
     assert plan(Wishes(120.0, 0.5, fence_s=70.0)) is None
     assert "--fence" in command("plan", "--help").stdout
+
+
+def test_an_outage_lengthens_the_failover_without_the_fence_alone() -> None:
+    wishes = ("--failover-usually", "22s", "--on-lose", "5s", "--fence", "5s")
+    text = planned(*wishes, "--outage", "15m")
+    assert "fence: {exclusive: true, after: 2s, outage: 15m} with a command that takes 5s at most.\n" in text
+    assert text.startswith(planned(*wishes).partition("# failover")[0])
+    assert "# outage       15m without" in text and "+ 16m where fence fails" in text
+    refused = command("plan", *wishes, "--failover", "60s", "--outage", "15m")
+    assert refused.returncode == 1 and "--fence or --outage" in refused.stderr
+    refused = command("plan", *wishes[:-2], "--outage", "15m")
+    assert refused.returncode == 2 and "cannot use --outage without --fence" in refused.stderr

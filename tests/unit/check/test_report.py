@@ -381,11 +381,38 @@ def test_the_verdict_of_a_refusal_counts_faults_and_files(files: tuple[str, ...]
                operator has made sure of that and runs `consul-supervisor confirm-off app`
 """,
         ),
+        (
+            "ttl: 10s",
+            "exclusive: true, outage: 15m",
+            """
+  outage       15m without an answer from Consul are ridden out. Others wait, unless fence succeeds, for
+               15m54s = (outage 15m + 2 x interval 3.33s + lose_time 0s) / 0.95 by the tenure record
+  failover     16m15s at most after a crash while Consul keeps its leader: 2 x ttl + 1s in Consul
+               + 15m54s where fence fails; else Consul's own election and 20s more
+""",
+        ),
+        (
+            "ttl: none",
+            "exclusive: true, required: true, outage: 24h",
+            """
+  outage       24h without an answer from Consul are ridden out. Others wait, unless fence succeeds, for
+               an operator
+""",
+        ),
     ],
-    ids=["exclusive", "not exclusive", "required"],
+    ids=["exclusive", "not exclusive", "required", "outage", "required, outage"],
 )
 def test_the_failover_with_a_fence_is_that_with_its_guard(
     tmp_path: Path, keys: str, fence: str, shown: str
 ) -> None:
     item = f"{{session: {{lock_delay: 45s, {keys}}}, fence: {{shell: off, {fence}}}}}"
     assert shown in printed(tmp_path, f"elections: {{app: {item}}}")
+
+
+def test_an_outage_that_is_ridden_out_leaves_no_silence_to_warn_of_and_run_to_start(tmp_path: Path) -> None:
+    short = "session: {lock_delay: 12s}, run: {exec: [a], stop_timeout: 500ms}"
+    fence = "fence: {shell: off, exclusive: true, outage: 1m}"
+    lasting = printed(tmp_path, f"elections: {{app: {{{short}, {fence}}}}}")
+    assert "whose change of leader takes" not in lasting
+    assert "fence.outage: a supervisor that starts again while Consul is silent does not start run" in lasting
+    assert "whose change of leader takes" in printed(tmp_path, f"elections: {{app: {{{short}}}}}")

@@ -10,7 +10,7 @@ from supervisor.core.frozen import replace
 from supervisor.core.settings import Place
 
 PLACE = Place("machine uuid", "db1", "boot")
-RECORD = TenureRecord("5f0e-1", State.STOPPING, 12.5, 3.0, "bmc ü", "n1", PLACE, 7)
+RECORD = TenureRecord("5f0e-1", State.STOPPING, 12.5, 3.0, "bmc ü", "n1", PLACE, 7, 0.5, 3, 2.5)
 
 
 def test_a_record_comes_back_as_it_was() -> None:
@@ -18,9 +18,9 @@ def test_a_record_comes_back_as_it_was() -> None:
     assert decoded(encoded(replace(RECORD, token=0)), 3) == replace(RECORD, token=3)
 
 
-def test_fields_of_later_versions_are_ignored_and_no_lock_delay_is_longer_than_consuls() -> None:
-    fields = json.loads(encoded(RECORD)) | {"more": 1, "lock_delay": "2h"}
-    assert decoded(json.dumps(fields).encode(), 3) == replace(RECORD, lock_delay_s=60.0)
+def test_fields_of_later_versions_are_ignored_and_no_lock_delay_is_longer_than_26_hours() -> None:
+    fields = json.loads(encoded(RECORD)) | {"more": 1, "lock_delay": "27h"}
+    assert decoded(json.dumps(fields).encode(), 3) == replace(RECORD, lock_delay_s=26 * 3600.0)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,8 @@ def test_fields_of_later_versions_are_ignored_and_no_lock_delay_is_longer_than_c
         {"node": None},
         {"token": -1},
         {"token": True},
+        {"serial": "1"},
+        {"waited": 3},
     ],
     ids=str,
 )

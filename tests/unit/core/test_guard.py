@@ -74,6 +74,18 @@ def test_nothing_acts_until_the_former_holder_says_that_it_has_ended() -> None:
     assert play.contender.tenure is not None and play.contender.tenure.contact == 1.5
 
 
+def test_a_guard_reads_the_record_although_a_put_has_taken_the_flags() -> None:
+    play = p.waiting(fence=None)
+    play.on(0.2, p.WATCH, GUARDED)
+    play.on(1.0, p.ACQUIRE, p.SILENCE)
+    play.passes(1.4)
+    play.happens(1.5, e.Tick())
+    play.on(1.6, p.READ, p.OURS)
+    for at in (1.7, 1.8):  # the first one was sent before the tenure
+        play.on(at, LOOK, shown(RECORD))
+    assert play.contender.guard is not None and play.contender.guard.record == RECORD
+
+
 def test_the_fence_begins_when_the_holder_had_its_time_and_its_success_lets_this_node_act() -> None:
     """The key was free at 0.2, which a holder that lives has seen as well."""
     play = guarding()

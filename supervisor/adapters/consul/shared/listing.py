@@ -13,7 +13,10 @@ LOCK_FLAGS = 3304740253564472344  # api.LockFlagValue of Consul's own client
 NO_FLAGS = 0  # requests of Consul's guide name no flags, and `consul kv put` sets them to 0
 # Those of a lock that has a tenure record: other programs and older releases leave such a key alone.
 GUARDED_FLAGS = LOCK_FLAGS + 1
-OUR_FLAGS = (LOCK_FLAGS, GUARDED_FLAGS, NO_FLAGS)  # a key with other flags is another program's data
+# Of one whose record may say more than a minute: releases that would read less in it leave the key alone too.
+LONG_FLAGS = LOCK_FLAGS + 2
+RECORD_FLAGS = (GUARDED_FLAGS, LONG_FLAGS)
+OUR_FLAGS = (LOCK_FLAGS, *RECORD_FLAGS, NO_FLAGS)  # a key with other flags is another program's data
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ def view_of(entry: Any, index: int) -> KeyView:
         modify_index=number(entry, "ModifyIndex"),
         lock_index=number(entry, "LockIndex"),
         foreign_flags=0 if flags in OUR_FLAGS else flags,
-        is_marked=flags in (LOCK_FLAGS, GUARDED_FLAGS),
-        has_record_flags=flags == GUARDED_FLAGS,
+        is_marked=flags in (LOCK_FLAGS, *RECORD_FLAGS),
+        has_record_flags=flags in RECORD_FLAGS,
+        is_long=flags == LONG_FLAGS,
     )
