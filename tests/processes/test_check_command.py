@@ -68,6 +68,8 @@ def test_check_json_has_the_figures_and_warnings_of_a_valid_file(tmp_path: Path)
         "busy_s": 0.0,
         "key_delay_s": 45.0,
         "wait_s": 0.0,
+        "asked_s": 45.0,
+        "belief_s": 36.75,
         "lose_terms": [{"what": "on_lose[0]", "length_s": 6.0}],
     }
     assert seen == {

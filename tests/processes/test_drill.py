@@ -67,9 +67,9 @@ elections:
     on_acquire: [{shell: a}]
     on_lose: [{shell: b}]
 """,
-    "fence that is required, of an exclusive key": """
+    "fence that is required, of an exclusive key, with an outage": """
 elections:
-  app: {fence: {webhook: "http://127.0.0.1:1/shoot", exclusive: true, required: true}}
+  app: {fence: {webhook: "http://127.0.0.1:1/shoot", exclusive: true, required: true, outage: 1m}}
 """,
     "fence without TTL": """
 elections:

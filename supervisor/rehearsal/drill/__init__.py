@@ -14,6 +14,7 @@ promises of ``check`` with what Consul and the recorders have shown.
     tenures.py    which node acts, by what Consul and the recorders show
     stage.py      the agent, the supervisors and their tenures
     promises.py   a promise beside what was measured
+    losses.py     the promises that each way to lose a lock has in common
     plays.py      the plays: what is done, and which promises must hold
     bounds.py     how long each play takes at most
     rehearsal.py  all plays of all items, one after the other

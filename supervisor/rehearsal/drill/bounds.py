@@ -69,7 +69,12 @@ def guard_s(item: ItemSettings) -> float:
     return fence_s(item) if wait_s is None else wait_s
 
 
+def outage_s(item: ItemSettings) -> float:
+    """Return how long Consul may be silent without a loss, by ``fence.outage``. 0: the file has none."""
+    return 0.0 if item.fence is None else item.fence.outage_s or 0.0
+
+
 def play_s(item: ItemSettings) -> float:
     """Return how long one play takes at most, with MACHINE_S."""
     once_s = 2 * hold_s(item) + 3 * lose_s(item) + item.rejoin_delay_s + REST_S + STUCK_S
-    return once_s + failover_s(item) + hooks_s(item.on_acquire) + 2 * COMMAND_S + 2 * STOP_S
+    return once_s + outage_s(item) + failover_s(item) + hooks_s(item.on_acquire) + 2 * COMMAND_S + 2 * STOP_S

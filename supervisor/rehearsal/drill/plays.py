@@ -20,21 +20,30 @@ from supervisor.rehearsal.drill.bounds import (
     REST_S,
     STUCK_S,
     WITHOUT_TTL_S,
-    acquire_s,
     failover_s,
     fence_s,
     free_s,
     guard_s,
     hold_s,
     lose_s,
+    outage_s,
+)
+from supervisor.rehearsal.drill.losses import (
+    after,
+    elapsed_s,
+    exclusive,
+    in_order,
+    lose_time,
+    next_holder,
+    spare,
+    succeeded,
 )
 from supervisor.rehearsal.drill.promises import ALLOWANCE_S, TOO_BUSY, Played
-from supervisor.rehearsal.drill.recorders import FAIL, FENCE, HANG, RecordedRun
+from supervisor.rehearsal.drill.recorders import FAIL, FENCE, HANG
 from supervisor.rehearsal.drill.stage import DrillCluster
 from supervisor.rehearsal.drill.tenures import ObservedTenure
 
 REST = f"{REST_S:g}s"
-FAILURES_MAX = 2  # of on_lose in one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,24 +217,25 @@ async def _lost(stage: DrillCluster, tenure: ObservedTenure, at: float, cue: str
     await until(lambda: stage.guard is not None, key_s + 2 * ALLOWANCE_S)
     stage.at_most("another node has the key (lock-delay in Consul)", key_s, after(at, stage.guard))
     if stage.guard is not None:
-        await _waited(stage, stage.guard, cue)
+        await _waited(stage, stage.guard, tenure.node, cue)
     stage.clear(FENCE)
     told = ", ".join(sorted({attempt.reason for attempt in stage.fences}))
     stage.judge("fence is to switch off", tenure.node, told or "nobody", told == tenure.node)
 
 
-async def _waited(stage: DrillCluster, guard: ObservedTenure, cue: str) -> None:
-    at, lockout_s = guard.since, stage.item.lockout_s
+async def _waited(stage: DrillCluster, guard: ObservedTenure, lost: str, cue: str) -> None:
+    at, lockout_s = guard.since, stage.lease.asked_s
+    named = "tenure record" if outage_s(stage.item) else "lock_delay"
     if cue and stage.lease.wait_s is None:
         await _nobody_acts(stage, at, guard_s(stage.item))
-        stage.command("confirm-off", stage.item.name, node=guard.node)
+        stage.command("confirm-off", stage.item.name, "--machine", lost, node=guard.node)
         confirmed = await next_holder(stage, at, COMMAND_S)
         stage.yes("it acts once an operator confirms", confirmed is not None)
         return
     waited_s = after(at, await next_holder(stage, at, guard_s(stage.item) + 2 * ALLOWANCE_S))
     if cue:
-        stage.at_least("it does not act before the lease is over (lock_delay)", lockout_s, waited_s)
-        stage.at_most("it acts when the lease is over (lock_delay)", lockout_s, waited_s)
+        stage.at_least(f"it does not act before the lease is over ({named})", lockout_s, waited_s)
+        stage.at_most(f"it acts when the lease is over ({named})", lockout_s, waited_s)
     else:
         stage.yes("fence succeeds", any(attempt.succeeded for attempt in stage.fences))
         stage.at_most("it acts behind fence (after + timeout)", fence_s(stage.item), waited_s)
@@ -238,18 +248,21 @@ async def _nobody_acts(stage: DrillCluster, at: float, within_s: float) -> None:
 
 
 async def silence(stage: DrillCluster) -> None:
-    """Let Consul be silent for the holder alone, for longer than its room, while its fence fails."""
+    """Let Consul be silent for the holder alone, for longer than its belief lasts, while its fence fails."""
     tenure, at = stage.holding[0], time.monotonic()
     stage.cue(FENCE, FAIL)
     stage.mark(tenure.node, "gets no answer from Consul any more")
     stage.agents[tenure.node].freeze()
-    lease = stage.lease
+    lease, lasts_s = stage.lease, outage_s(stage.item)
+    by = "outage + 2 x interval" if lasts_s else "room"
     try:
-        await until(lambda: tenure.lost_at is not None, lease.room_s + lose_s(stage.item) + 2 * ALLOWANCE_S)
+        await until(lambda: tenure.lost_at is not None, lease.belief_s + lose_s(stage.item) + 2 * ALLOWANCE_S)
         if stage.item.on_lose or stage.item.run:
-            stage.at_most("losing begins (room)", lease.room_s, elapsed_s(at, tenure.lost_from))
-            ended_s = elapsed_s(at, tenure.lost_at)
-            stage.at_most("losing has ended (room + lose_time)", lease.room_s + lease.lose_time_s, ended_s)
+            began_s, ended_s = elapsed_s(at, tenure.lost_from), elapsed_s(at, tenure.lost_at)
+            if lasts_s:
+                stage.at_least("losing does not begin before (outage)", lasts_s, began_s)
+            stage.at_most(f"losing begins ({by})", lease.belief_s, began_s)
+            stage.at_most(f"losing has ended ({by} + lose_time)", lease.belief_s + lease.lose_time_s, ended_s)
         if lease.wait_s is None:
             await _nobody_acts(stage, at, failover_s(stage.item))
         else:
@@ -260,6 +273,29 @@ async def silence(stage: DrillCluster) -> None:
         stage.clear(FENCE)
         stage.agents[tenure.node].thaw()
         stage.mark(tenure.node, "gets answers from Consul again")
+
+
+async def outage(stage: DrillCluster) -> None:
+    """Let Consul be silent for every node, and without a leading server, for as long as the file says."""
+    tenure, at, sessions = stage.holding[0], time.monotonic(), stage.agent.model.store.sessions
+
+    def has_lost() -> bool:
+        for session in sessions.sorted():
+            sessions.renew(session, time.monotonic())  # a new leading server starts each TTL anew
+        return not tenure.holds
+
+    stage.mark("", "Consul answers no node any more")
+    for agent in stage.agents.values():
+        agent.freeze()
+    await until(has_lost, outage_s(stage.item))
+    for agent in stage.agents.values():
+        agent.thaw()
+    stage.mark("", "Consul answers again")
+    await until(lambda: not tenure.holds, 2 * stage.lease.interval_s + ALLOWANCE_S)
+    hooks = [one for each in stage.tenures for one in each.attempts if one.began_at > at] + stage.fences
+    stage.judge("hooks that run (outage)", "0", str(len(hooks)), not hooks)
+    stage.yes("it holds by the same session, so by the same token", tenure.holds)
+    stage.yes("no other node acquires", not stage.since(at) and stage.guard is None)
 
 
 async def destroy(stage: DrillCluster) -> None:
@@ -379,72 +415,6 @@ async def observe(stage: DrillCluster) -> None:
     stage.yes("no observer holds", not stage.tenures)
 
 
-# --- what each way to lose a lock has in common --------------------------------------------------
-
-
-def exclusive(stage: DrillCluster) -> None:
-    what, limit = "holders at once", stage.limit
-    if stage.item.accept_overlap:
-        stage.judge(what, "no limit, because accept_overlap is true", str(stage.most), kept=True)
-    else:
-        stage.judge(what, f"at most {limit}", str(stage.most), stage.most <= limit)
-
-
-def in_order(stage: DrillCluster, tenure: ObservedTenure) -> None:
-    succeeded(stage, tenure)
-    if stage.item.on_lose:
-        in_time = tenure.node not in stage.disorder
-        stage.yes("on_lose ends before the release", in_time, "released before its end")
-
-
-def succeeded(stage: DrillCluster, tenure: ObservedTenure) -> None:
-    if not stage.item.on_lose:
-        return
-    done = {attempt.place for attempt in tenure.of("on_lose") if attempt.succeeded}
-    wrong = [_failure(stage, one) for one in tenure.of("on_lose") if one.place not in done]
-    otherwise = "; ".join(wrong[:FAILURES_MAX]) if tenure.of("on_lose") else "on_lose did not run"
-    stage.yes("on_lose succeeds", len(done) == len(stage.item.on_lose), otherwise)
-
-
-def _failure(stage: DrillCluster, attempt: RecordedRun) -> str:
-    hooks = {f"on_lose[{position}]": hook for position, hook in enumerate(stage.item.on_lose)}
-    hook = hooks[attempt.place]
-    if attempt.ended_at is None:
-        return f"{hook.name} still runs"
-    taken_s = attempt.ended_at - attempt.began_at
-    timeout = format_duration(hook.timeout_s)
-    return f"{hook.name} {attempt.ending} after {format_duration(taken_s)} (timeout {timeout})"
-
-
-def lose_time(stage: DrillCluster, tenure: ObservedTenure, at: float) -> None:
-    if stage.item.on_lose or stage.item.run:
-        taken_s = elapsed_s(at, tenure.lost_at)
-        stage.at_most("losing has ended (lose_time)", stage.lease.lose_time_s, taken_s)
-
-
-def spare(stage: DrillCluster, tenure: ObservedTenure, following: ObservedTenure | None) -> None:
-    """Judge the promise that a margin lies between the end of on_lose and the next holder."""
-    if stage.item.accept_overlap or not stage.item.on_lose:
-        return
-    spare_s = None if tenure.lost_at is None else after(tenure.lost_at, following)
-    stage.at_least("from the end of on_lose to the next holder (margin)", stage.lease.margin_s, spare_s)
-
-
-async def next_holder(stage: DrillCluster, at: float, within_s: float) -> ObservedTenure | None:
-    """Wait for a tenure that begins after ``at``, and until its node holds. None: there is none in time."""
-    if await until(lambda: bool(stage.since(at)), within_s):
-        await until(lambda: any(tenure.holds for tenure in stage.since(at)), acquire_s(stage.item))
-    return next(iter(stage.since(at)), None)
-
-
-def after(at: float, following: ObservedTenure | None) -> float | None:
-    return elapsed_s(at, None if following is None else following.since)
-
-
-def elapsed_s(begin: float, end: float | None) -> float | None:
-    return None if end is None else end - begin
-
-
 # --- the table -----------------------------------------------------------------------------------
 
 
@@ -470,10 +440,12 @@ FENCED = (
     Play("lost-fence-fails", "loss of the machine, and fence fails", partial(crash, cue=FAIL)),
     Play("lost-fence-hangs", "loss of the machine, and fence hangs", partial(crash, cue=HANG)),
 )
+LASTING = (Play("outage", "Consul silent for all nodes", outage),)
 OBSERVER = (Play("observe", "an observer looks on", observe),)
 
 
 def plays_of(item: ItemSettings) -> tuple[Play, ...]:
     if not item.contend:
         return OBSERVER
-    return CONTENDER if item.fence is None else CONTENDER + FENCED
+    fenced = () if item.fence is None else FENCED
+    return CONTENDER + fenced + (LASTING if outage_s(item) else ())

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from supervisor.config.formats.durations import format_duration
+from supervisor.config.lease_checks import lease_on_record
 from supervisor.core.lease import lease_of
 from supervisor.core.settings import ItemSettings
 from supervisor.rehearsal.drill.promises import ALLOWANCE_S, Played
@@ -117,7 +118,7 @@ def _item(item: Drilled) -> dict[str, object]:
 
 
 def _lease(settings: ItemSettings) -> dict[str, object]:
-    figures = asdict(lease_of(settings))
+    figures = asdict(lease_on_record(settings))
     return {"lock_delay_s": figures.pop("lockout_s"), **figures}
 
 

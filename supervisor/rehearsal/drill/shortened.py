@@ -70,7 +70,8 @@ def shorten(item: ItemSettings, speed: float, *, real: bool) -> tuple[ItemSettin
         short = replace(short, acquire_delay_s=delay_s)
     if not real:
         short = _with_short_hooks(short, divider)
-    short = _fitted(_with_short_lockout(short, divider), divider.changes)
+    short = _with_short_outage(_with_short_lockout(short, divider), divider)
+    short = _fitted(short, divider.changes)
     return short, tuple(divider.changes)
 
 
@@ -113,6 +114,14 @@ def _with_short_lockout(item: ItemSettings, divider: _Divider) -> ItemSettings:
     if isinstance(item, SemaphoreSettings):
         return replace(item, prune_delay_s=lockout_s)
     return replace(item, session=replace(item.session, lock_delay_s=lockout_s))
+
+
+def _with_short_outage(item: ItemSettings, divider: _Divider) -> ItemSettings:
+    """Divide the outage, which stays as long as the lock-delay, so that without it the lock would be lost."""
+    if item.fence is None or item.fence.outage_s is None:
+        return item
+    outage_s = divider.divide("fence outage", item.fence.outage_s, item.lockout_s)
+    return replace(item, fence=replace(item.fence, outage_s=outage_s))
 
 
 def _fitted(item: ItemSettings, changes: list[str]) -> ItemSettings:

@@ -12,9 +12,10 @@ from pathlib import Path
 from supervisor.config import Config, ConsulSettings, ControlSettings, LogSettings
 from supervisor.config.formats import tenure_record
 from supervisor.config.formats.slot_record import InvalidRecord, body, decoded
+from supervisor.config.lease_checks import lease_on_record
 from supervisor.config.places import PATH_BYTES_MAX
 from supervisor.core.claim.record import TENURE_SUFFIX
-from supervisor.core.lease import Lease, lease_of
+from supervisor.core.lease import Lease
 from supervisor.core.settings import ItemSettings, SemaphoreSettings
 from supervisor.errors import NotPossible
 from supervisor.rehearsal.devagent.agent import DevAgent
@@ -133,7 +134,7 @@ class DrillCluster(Judge):
     @property
     def lease(self) -> Lease:
         """The lease of the item, by the code whose figures ``check`` prints."""
-        return lease_of(self.item)
+        return lease_on_record(self.item)
 
     @property
     def limit(self) -> int:

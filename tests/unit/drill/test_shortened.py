@@ -65,6 +65,16 @@ def test_a_rehearsal_switches_no_machine_off(tmp_path: Path, real: bool) -> None
     assert "fence after 2s to 0.2s" in changes and "fence timeout 30s to 3s" in changes
 
 
+@pytest.mark.parametrize(("speed", "outage_s"), [(10, 90.0), (1000, 4.0)])
+def test_an_outage_is_divided_and_outlasts_the_lock_delay(
+    tmp_path: Path, speed: int, outage_s: float
+) -> None:
+    lasting = "elections: {app: {fence: {shell: shoot, exclusive: true, outage: 15m}}}"
+    short, changes = shorten(loaded(tmp_path, lasting), speed, real=False)
+    assert short.fence is not None and short.fence.outage_s == outage_s >= short.lockout_s
+    assert f"fence outage 15m to {outage_s:g}s" in changes
+
+
 @pytest.mark.parametrize("real", [False, True])
 def test_the_lease_keeps_its_room(election: ItemSettings, real: bool) -> None:
     assert lease_of(shorten(election, 1000, real=real)[0]).room_s >= ROOM_S > ROOM_MIN_S
