@@ -4,6 +4,7 @@
     shared.py            what most parts use of the daemon
     operator.py          an operator's commands as events for the core, and the replies
     pauses.py            the end of each pause that has one
+    outages.py           the lines about silences of Consul that holders ride out
     listeners.py         the control socket and http.listen: opened, moved, closed
     records.py           reads the journal at the start, writes it, and logs its failures
     events.py            the events on disk: read after the start, written after everything urgent

@@ -53,7 +53,8 @@ from supervisor.daemon.events import Events
 from supervisor.daemon.fleet.fleet import Fleet
 from supervisor.daemon.fleet.presence import LEAVE_S, withdraw
 from supervisor.daemon.listeners import Listeners
-from supervisor.daemon.operator import Operator
+from supervisor.daemon.operator import OR_FORCE, Operator
+from supervisor.daemon.outages import Outages
 from supervisor.daemon.pauses import Pauses
 from supervisor.daemon.preflight.monitor import HookMonitor
 from supervisor.daemon.records import Records
@@ -129,7 +130,7 @@ class Daemon:
         self._driver = self._go_on(config, node_name)
         self._shared = shared = self._share(node_name, path)
         self._operator = Operator(shared, self._reload, self._records.made)
-        self._pauses = Pauses(shared)
+        self._pauses, self._outages = Pauses(shared), Outages(shared)
         self._fleet = Fleet(config, shared, self._records)
         self._listeners = Listeners(config, shared, self._operator.execute, self._fleet.shown)
         self._events = Events(shared, self._records.folder, self._records.machine)
@@ -177,7 +178,7 @@ class Daemon:
         counters = self._listeners.metrics.counters
         told = (self._log.on_step, self._history.on_step, counters.on_step, self._fleet.on_facts)
         facts = Facts(lambda: self._step_at, *told)
-        observers = (facts, self._operator, self._notifier, self._pauses, self._fleet)
+        observers = (facts, self._operator, self._notifier, self._pauses, self._outages, self._fleet)
         return tuple(each.on_step for each in observers)
 
     def _effects(self) -> Effects:
@@ -280,6 +281,7 @@ class Daemon:
     def _finished(self, finished: Finished) -> None:
         """Note whether the item needs an operator: the exit code. Its instance goes, if no heir has it."""
         self._clean = self._clean and finished.clean
+        self._outages.finished(self._driver.contenders.by_name[finished.item])
         if not ((heir := self._driver.contenders.not_begun.get(finished.item)) and heir.settings.service):
             self._withdrawals.start(self._withdraw(self._driver.contenders.by_name[finished.item]))
 
@@ -368,46 +370,50 @@ class Daemon:
             except TokenError:
                 continue
 
-    async def _reload(self) -> Reloaded:
+    async def _reload(self, force: bool = False) -> Reloaded:
         """Reload the configuration and return the changes. A reload waits for the end of an earlier one.
 
-        Raises CannotReload.
+        force: also what gives up an item whose holder rides out a silence of Consul. Raises CannotReload.
         """
         async with self._reload_lock:
             self._notifier.reloading()
             try:
-                return await self._read_again()
+                return await self._read_again(force)
             finally:
                 self._notifier.reloaded()
 
-    async def _read_again(self) -> Reloaded:
+    async def _read_again(self, force: bool) -> Reloaded:
         try:
-            config = await self._present()
+            return self._follow(await self._present(), force)
         except (CannotReload, TokenError) as error:
             self._refused("; ".join((str(error), *getattr(error, "lines", ()))))
             if isinstance(error, CannotReload):
                 raise
             raise CannotReload(f"cannot reload: {error}") from None
-        return self._follow(config)
 
     async def _present(self) -> Config:
-        """Return the configuration as it is now, whose token counts. Raises CannotReload or TokenError."""
+        """Return the configuration as it is now. Raises CannotReload."""
         if self._load is None or self._stopping:
             raise CannotReload(STOPPING, faulty=False)
         config = await read_again(self._load, self._config)
         if self._stopping:  # a signal may have arrived meanwhile
             raise CannotReload(STOPPING, faulty=False)
-        self._client.token.change(config.consul)
         return config
 
     def _refused(self, why: str) -> None:
         self._log.line("error", "reload-refused", why=why[:WHY_CHARS_MAX])
         self._listeners.metrics.reloaded(False)
 
-    def _follow(self, config: Config) -> Reloaded:
+    def _follow(self, config: Config, force: bool = False) -> Reloaded:
+        """Go on by the configuration. Raises CannotReload or TokenError, and then nothing has changed."""
         contenders = self._driver.contenders
         wanted = {settings.name: settings for settings in config.items}
         effects = plan_reload(contenders.by_name, contenders.not_begun, wanted)
+        stops = (ReloadEffect.RESTARTS, ReloadEffect.ENDS)
+        stopped = [name for name, effect in effects.items() if effect in stops]
+        if not force and (why := self._shared.status.kept(stopped)):
+            raise CannotReload(f"cannot reload: {why}; nothing changes{OR_FORCE}", faulty=False)
+        self._client.token.change(config.consul)
         self._log.adjust(config.log.level, config.log.format)
         self._listeners.metrics.reloaded(True)
         self._history.refused = ""

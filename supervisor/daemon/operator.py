@@ -6,6 +6,7 @@ takes time is answered when it is complete: ``on_step`` checks after every step.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from itertools import starmap
 from typing import Any, TypeVar
 
 from supervisor.adapters.consul.candidates import NoTarget, target_of
@@ -13,6 +14,7 @@ from supervisor.adapters.consul.client import SESSIONS_S
 from supervisor.config.formats.json_values import holder_name
 from supervisor.config.problems import known_names
 from supervisor.core.actions import Action, Holder, Role
+from supervisor.core.claim.guard import Guard
 from supervisor.core.contender.state import Contender
 from supervisor.core.events import (
     ConfirmOffAsked,
@@ -22,7 +24,9 @@ from supervisor.core.events import (
     ResumeAsked,
     StepDownAsked,
 )
+from supervisor.core.lease import lease_of
 from supervisor.core.lock.handover import HANDOVER_S
+from supervisor.core.machines.tenure import Phase
 from supervisor.core.outcomes import ListedSession, SessionsView
 from supervisor.core.reload import ReloadEffect
 from supervisor.core.settings import ItemSettings
@@ -32,10 +36,12 @@ from supervisor.daemon.shared import Shared
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb
 from supervisor.reporting.control.protocol import RELEASED_S, TAKEN_OVER_S
 from supervisor.reporting.telemetry.formatting import remedy, when
-from supervisor.reporting.telemetry.item_warnings import pauses_of
+from supervisor.reporting.telemetry.item_warnings import confirms_off, long_waited_for, pauses_of
 
 NEXT_TENURE = ", but in force only with its next tenure, because its watchdog changes"
 IN_FORCE_S = 5.0  # with 3 s for the disk within TimeoutStartSec=, which ends `systemctl reload`
+LEASED_S = 10.0  # whoever lengthens `outage` before work on Consul has to know whether it counts
+OR_FORCE = "; wait for Consul, or give --force"
 
 _Found = TypeVar("_Found")
 
@@ -46,22 +52,25 @@ class Operator:
     def __init__(
         self,
         shared: Shared,
-        reload: Callable[[], Awaitable[Reloaded]],
+        reload: Callable[[bool], Awaitable[Reloaded]],
         on_disk: Callable[[], Awaitable[str]],
     ) -> None:
         self._shared, self._contenders = shared, shared.contenders
-        self._reload = reload  # reads the configuration again and returns the changes. Raises CannotReload
+        self._reload = reload  # by force or not: reads the configuration again. Raises CannotReload
         self._on_disk = on_disk  # returns blank once the records are on disk, or why they are not
         self._waiting: dict[asyncio.Future[Any], Callable[[], Any]] = {}
 
     async def execute(self, command: OperatorCommand) -> Reply:
         """Carry out a command and return its reply: of several, the first refusal if there is one."""
         if command.verb is Verb.RELOAD:
-            return await self._reloaded()
+            return await self._reloaded(command)
         known = {**self._contenders.by_name, **self._contenders.not_begun}
         if command.name is not None and command.name not in known:
             why = f"no such election or semaphore, there are {known_names(command.name, sorted(known))}"
             return _cannot(command.verb, command.name, why, Result.UNKNOWN)
+        stops = command.verb in (Verb.STEP_DOWN, Verb.DRAIN) and not command.force
+        if stops and (why := self._shared.status.kept(known if command.name is None else [command.name])):
+            return _cannot(command.verb, command.name or "all", f"{why}{OR_FORCE}")
         if command.verb is Verb.STEP_DOWN:
             return await self._step_down(command) if command.name else await self._all_step_down(command)
         contending = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
@@ -85,7 +94,8 @@ class Operator:
         if before is None or (before.role is Role.STOPPED and name in self._contenders.not_begun):
             others = ", ".join(sorted(self._contenders.begins_after(name)))
             return _cannot(verb, name, f"it waits until {others} has ended, which has the same name or key")
-        if why := _obstacle(verb, before):
+        guard = before.guard if verb is Verb.CONFIRM_OFF else None
+        if why := _obstacle(verb, before) or (guard and self._other_machine(name, guard, command.machine)):
             return _cannot(verb, name, why)
         now, given = self._shared.wall(), self._shared.history.events.before
         until = NEVER if command.pause_s is None else now + command.pause_s
@@ -103,10 +113,24 @@ class Operator:
         }
         self._shared.dispatch(events[verb])
         done = _what_came_of(verb, before, until, own, by_name=command.name is not None)
+        if guard is not None and (machine := long_waited_for(guard)):
+            done += f"; {machine} might have acted until {self._may_act_until(guard)}"
         after = self._contenders.by_name.get(name)
         if after is not None and after.record_keeper.kept != after.record:
             return _cannot(verb, name, _forgotten(", because it cannot be recorded (see the log)"))
         return Reply(Result.DONE, "", (f"{name}: {done}",))
+
+    def _other_machine(self, name: str, guard: Guard, given: str) -> str:
+        """Return why the word that this machine is off does not end the guard. Blank: it does."""
+        if guard.waits_for == f"waits for {given}" or not (given or long_waited_for(guard)):
+            return ""
+        waits = f"it {guard.waits_for}" + (f" and not for {given}" if given else "")
+        overlaps = f"which may act until {self._may_act_until(guard)}; if that machine is not off, two act"
+        return f"{waits}, {overlaps}; if it is: {confirms_off(name, guard)}"
+
+    def _may_act_until(self, guard: Guard) -> str:
+        """Return until when the former holder may act. That a fence has to succeed does not change it."""
+        return when(self._shared.wall() - self._shared.clock() + guard.waits_until(None))
 
     # --- commands that take time -----------------------------------------------------------------
 
@@ -234,9 +258,9 @@ class Operator:
             named |= {each.id: each.node for each in seen.sessions if named.get(each.id) == ""}
         return ", ".join(called or session for session, called in named.items())
 
-    async def _reloaded(self) -> Reply:
+    async def _reloaded(self, command: OperatorCommand) -> Reply:
         try:
-            reloaded = await self._reload()
+            reloaded = await self._reload(command.force)
         except CannotReload as error:
             outcome = Result.FAULTY if error.faulty else Result.IMPOSSIBLE
             return Reply(outcome, str(error), error.lines)
@@ -245,13 +269,23 @@ class Operator:
             for name, effect in sorted(reloaded.effects.items())
             if effect is not ReloadEffect.UNCHANGED
         }
-        await self._until(lambda: not any(self._is_under_way(*each) for each in changed.items()), IN_FORCE_S)
+        within_s = LEASED_S if self._not_leased() else IN_FORCE_S
+        await self._until(
+            lambda: not (self._not_leased() or any(starmap(self._is_under_way, changed.items()))), within_s
+        )
         done = {name: f"{effect}{reloaded.keys.get(name, '')}" for name, effect in changed.items()}
         items = (f"{name}: {done[name]}{self._pending(name, effect)}" for name, effect in changed.items())
         lines = [*reloaded.process, *items] or ["nothing has changed"]
         if why := await self._on_disk():
             lines.append(f"this is in force, but a start after a boot cannot fall back to it: {why}")
+        if late := self._not_leased():
+            why = f"accepted, and in force for {late} with the next contact: Consul has not confirmed it"
+            return Reply(Result.IMPOSSIBLE, f"{why} within {LEASED_S:g} s", tuple(lines))
         return Reply(Result.DONE, "", tuple(lines))
+
+    def _not_leased(self) -> str:
+        """Return the items whose belief does not count yet by the `outage` of the file. Blank: none."""
+        return ", ".join(name for name, each in self._contenders.by_name.items() if not _is_leased(each))
 
     def _is_under_way(self, name: str, effect: ReloadEffect) -> bool:
         """Return whether a part of a reload is still to come that needs no operator."""
@@ -272,6 +306,17 @@ class Operator:
         if contender.next_settings.watchdog != contender.settings.watchdog:
             return NEXT_TENURE
         return f", but in force only when Consul has confirmed it (role: {contender.role})"
+
+
+def _is_leased(contender: Contender) -> bool:
+    """Return whether belief counts by what the file asks for, in the journal as well."""
+    tenure, lease, wanted = contender.tenure, contender.lease, contender.next_settings
+    if tenure is None or not tenure.believes or tenure.phase is Phase.GUARDING:
+        return True
+    if wanted is not None and wanted.watchdog == contender.settings.watchdog:  # else: NEXT_TENURE
+        lease = lease_of(wanted)
+    keeper, asked_s = contender.record_keeper, lease.asked_s if lease.asked_s > lease.lockout_s else 0.0
+    return asked_s == tenure.leased_s == (keeper.found_s if keeper.kept is None else keeper.kept.leased_s)
 
 
 def _obstacle(verb: Verb, contender: Contender) -> str:

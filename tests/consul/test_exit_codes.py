@@ -151,6 +151,7 @@ ELSEWHERE = {
     ("drain", 0): "tests/consul/elections/test_draining.py",
     ("undrain", 0): "tests/consul/elections/test_draining.py",
     ("undrain", 1): "tests/consul/elections/test_draining.py",
+    ("reload", 1): "tests/consul/elections/test_operating_in_silence.py",
     ("drill", 0): "tests/processes/test_drill.py",
     ("drill", 1): "tests/processes/test_drill.py",
     ("demo", 0): "tests/processes/test_demo.py",

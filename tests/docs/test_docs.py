@@ -306,8 +306,14 @@ def test_the_json_of_check_has_the_documented_fields() -> None:
 
 
 @SHOWN.by(FENCE, "", "yaml", "shown")
+@SHOWN.by(FENCE, "An outage that lasts", "text", "figures")
 @SHOWN.by(FENCE, "When nothing may act without the fence", "sh", "confirms")
-def test_the_shown_fence_loads_and_its_command_exists(shown: str, confirms: str, tmp_path: Path) -> None:
+def test_the_shown_fence_loads_and_its_command_exists(
+    shown: str, figures: str, confirms: str, tmp_path: Path
+) -> None:
+    assert figures in as_text(
+        loaded(tmp_path, shown.replace("exclusive: true", "exclusive: true\n      outage: 15m"))
+    )
     (item,) = loaded(tmp_path, shown).items
     assert item.fence is not None and item.fence.target == "db1-ipmi.example.org"
     options = parser().parse_args(shlex.split(confirms)[1:])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.rehearsal.drill.bounds import MACHINE_S
-from supervisor.rehearsal.drill.plays import CONTENDER, FENCED
+from supervisor.rehearsal.drill.plays import CONTENDER, FENCED, LASTING
 from supervisor.rehearsal.drill.promises import ALLOWANCE_S
 from supervisor.rehearsal.drill.shortened import HOOK_MIN_S, ROOM_S, TTL_MIN_S
 from tests.support.captured import captured
@@ -60,7 +60,7 @@ def test_the_shown_file_is_valid(tmp_path: Path) -> None:
 
 
 def test_the_page_names_each_play() -> None:
-    assert len(rows(DRILL, "play")) == len(CONTENDER + FENCED)
+    assert len(rows(DRILL, "play")) == len(CONTENDER + FENCED + LASTING)
 
 
 def test_the_figures_of_the_page_are_those_of_the_code() -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import getpass
+import json
 import re
 import socket
 import sys
@@ -185,6 +186,25 @@ def test_the_commands_that_move_no_lock_print_and_do_what_is_shown(
     nodes.run_all(typed(limit))
     record = shared_agent.kv_get(f"{nodes.prefix}/.lock")
     assert record is not None and b'"Limit":5' in record["Value"].replace(b" ", b"")
+
+
+@pytest.mark.long
+@SHOWN.by(OPERATIONS, "Freeze: planned work on Consul", "sh")
+def test_a_freeze_and_its_end_move_no_lock(shown: str, nodes: Nodes) -> None:
+    nodes.start()
+    check, reload, status = typed(shown)
+
+    def lasts_s() -> float:
+        (item,) = json.loads(nodes.run_all([status]))["items"]
+        return float(item["lease_left_s"])
+
+    for outage, enough in (("2h", lambda: lasts_s() > 7200.0), ("1m", lambda: 60.0 < lasts_s() < 80.0)):
+        fence = {"shell": "false", "target": "n1", "exclusive": True, "outage": outage}
+        nodes.first.rewrite(nodes.config("node1", fence=fence))
+        assert "without an answer from Consul are ridden out" in nodes.run_all([check])
+        assert nodes.run_all([reload]) == "app: changed\n"
+        until(enough, f"it lasts for {outage}")
+    assert nodes.run_all(["consul-supervisor leader app"]) == "node1\n"
 
 
 @pytest.mark.long

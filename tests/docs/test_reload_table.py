@@ -85,7 +85,11 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         app(acquire_failure="keep"),
         app(accept_overlap=True),
     ],
-    "`fence`": [app(fence={"exec": ["true"]}), app(fence={"exec": ["true"], "exclusive": True})],
+    "`fence`": [
+        app(fence={"exec": ["true"]}),
+        app(fence={"exec": ["true"], "exclusive": True}),
+        app(fence={"exec": ["true"], "exclusive": True, "outage": "15m"}),
+    ],
     "`service`": [app(service={"name": "app-leader"}), rebuild(service={"name": "rebuild", "port": 80})],
     "`watchdog`, in the file or as `false` in the item": [
         {**rebuild(watchdog=False), "watchdog": {}},

@@ -21,6 +21,7 @@ from supervisor.errors import CommandError
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb, fetch
 from supervisor.reporting.control.fetch import ask
 from supervisor.reporting.control.protocol import DONE_S, NOTE_CHARS_MAX
+from supervisor.reporting.telemetry.formatting import kept_in_silence
 
 HOLDS = (Role.ACQUIRING, Role.HOLDING)
 HELD_OR_WAITS = (*HOLDS, Role.WAITING, Role.RESTING)
@@ -34,7 +35,7 @@ def drain(options: argparse.Namespace) -> int:
         return fail(NEGATIVE, f"cannot drain: {refused}; --force drains this node all the same")
     if options.dry_run and fetch.status(path):
         return DONE
-    pause = OperatorCommand(Verb.DRAIN, note=options.note, pause_s=options.pause_s)
+    pause = OperatorCommand(Verb.DRAIN, note=options.note, pause_s=options.pause_s, force=options.force)
     if code := told(ask(path, pause), quiet=options.quiet):
         return code
     handed_over, deadline = True, time.monotonic() + DONE_S
@@ -49,7 +50,7 @@ def drain(options: argparse.Namespace) -> int:
             refused = str(error)
         if refused:
             return _taken_back(path, refused)
-        reply = ask(path, OperatorCommand(Verb.STEP_DOWN, note=options.note))
+        reply = ask(path, OperatorCommand(Verb.STEP_DOWN, note=options.note, force=options.force))
         names = {item["name"] for item in held}
         left = [item for item in fetch.status(path)[1]["items"] if item["name"] in names]
         holds = any(item["role"] in (*HOLDS, Role.LOSING, Role.STUCK) for item in left)
@@ -128,6 +129,8 @@ def _refusal(options: argparse.Namespace, status: Mapping[str, Any], *, warns: b
     ours = {item["name"]: item for item in status["items"] if item["role"] in roles}
     if not ours:
         return ""
+    if kept := kept_in_silence({name: item.get("silent_since") for name, item in ours.items()}):
+        return kept
     file = options.config or Path(status["daemon"]["config"] or DEFAULT_CONFIG)
     config = load_for(EVERY_ITEM, file)
     items = [item for item in config.items if item.name in ours]

@@ -25,11 +25,13 @@ def plan(options: argparse.Namespace) -> int:
         checks = (*checks, SERF_HEALTH)
     if gossip != DEFAULT_GOSSIP and SERF_HEALTH not in checks:
         return fail(USAGE, "cannot use --probe-interval or --suspicion-mult without --checks serfHealth")
+    if options.outage_s is not None and options.fence_s is None:
+        return fail(USAGE, "cannot use --outage without --fence")
     on_lose_s, silence_s, watchdog_s = options.on_lose_s, options.silence_s, options.watchdog_s
-    more = change_s, usually_s, watchdog_s, options.fence_s, gossip
+    more = change_s, usually_s, watchdog_s, options.fence_s, options.outage_s, gossip
     wishes = Wishes(options.failover_s, on_lose_s, silence_s, checks, *more)
     if (found := plan_for(wishes)) is None:
-        remedy = "allow a longer failover, or ask for less --on-lose, --silence or --fence"
+        remedy = "allow a longer failover, or ask for less --on-lose, --silence, --fence or --outage"
         return fail(NEGATIVE, f"cannot plan a session: none meets all these wishes; {remedy}")
     print(as_text(found, wishes), end="")
     return DONE

@@ -61,6 +61,7 @@ speed = _matching(
 )
 timeout_s = _lasting(0.0, TIMEOUT_S_MAX, "invalid duration {}: a day at most")
 every_s = _lasting(1.0, EVERY_S_MAX, "invalid period {}: from 1s to 8760h")
+outage_s = _lasting(60.0, 86400.0, "invalid duration {}: from 1m to 24h")
 probe_interval_s = _lasting(0.01, 60.0, "invalid duration {}: from 10ms to 1m")
 ttl_s = _lasting(1.0, TTL_S_MAX, "invalid TTL {}: from 1s to 24h")
 lock_delay_s = _lasting(

@@ -3,12 +3,12 @@
     POST /v1/recover/NAME      POST /v1/pause/NAME    POST /v1/resume/NAME
     POST /v1/reload            POST /v1/pause         POST /v1/resume       (all items)
     POST /v1/drain             POST /v1/undrain                             (all items)
-    POST /v1/confirm-off/NAME
+    POST /v1/confirm-off/NAME  with the body {"machine": "NODE"}, or none
     POST /v1/step-down/NAME    with the body {"for_s": 60, "to": "NODE"}, or a part of it, or none
     POST /v1/step-down         (all that this node holds) with the body {"for_s": 60}, or none
 
 Pause and drain may have {"for_s": 7200} in their body, and each may have {"note": "why it is given"}, which
-people read later.
+people read later. Step-down, drain and reload may have {"force": true}: also in a silence of Consul.
 
 A success is 200 ``{"done": true, "lines": [...]}``. A failure is ``{"error": "cannot pause NAME: why",
 "lines": [...]}`` with 404 for a name that the daemon does not know, 409 for a command that is not possible
@@ -60,6 +60,8 @@ class OperatorCommand(NamedTuple):
     note: str = ""  # why the operator gives it. Blank: no reason is given
     to: str = ""  # the node that is to take over after step-down. Blank: any node
     pause_s: float | None = None  # how long the pause lasts. None: until resume
+    force: bool = False  # also while Consul is silent and `outage` rides that out, so that nobody takes over
+    machine: str = ""  # the machine of which confirm-off is said. Blank: the one that the item waits for
 
 
 class Result(IntEnum):
@@ -95,6 +97,8 @@ def request_body(command: OperatorCommand) -> bytes:
     for_s = command.rest_s if command.verb is Verb.STEP_DOWN else command.pause_s
     content: dict[str, object] = {} if for_s is None else {"for_s": for_s}
     content |= {"to": command.to} if command.to else {}
+    content |= {"machine": command.machine} if command.machine else {}
+    content |= {"force": True} if command.force else {}
     content |= {"note": command.note} if command.note else {}
     return json.dumps(content).encode() if content else b""
 
@@ -111,11 +115,13 @@ def command_of(path: str, body: bytes = b"") -> OperatorCommand | None:
 
 def _with_fields(command: OperatorCommand, given: Mapping[str, object]) -> OperatorCommand:
     """Return the command with the fields of its body. Raises InvalidCommand."""
-    command = command._replace(note=_note(given))
+    command = command._replace(note=_note(given), force=given.get("force") is True)
+    if command.verb is Verb.CONFIRM_OFF:
+        return command._replace(machine=_node(given, "machine"))
     if command.verb in (Verb.PAUSE, Verb.DRAIN) and "for_s" in given:
         return command._replace(pause_s=_for_s(given, PAUSE_S_MAX))
     if command.verb is Verb.STEP_DOWN:
-        command = command._replace(to=_to(given))
+        command = command._replace(to=_node(given, "to"))
         if command.name is None and command.to:
             raise InvalidCommand("to needs the name of the election that the node is to take over")
         return command._replace(rest_s=_for_s(given, REST_S_MAX)) if "for_s" in given else command
@@ -143,10 +149,10 @@ def _for_s(given: Mapping[str, object], most_s: float) -> float:
     return float(for_s)
 
 
-def _to(given: Mapping[str, object]) -> str:
-    node = given.get("to", "")
+def _node(given: Mapping[str, object], field: str) -> str:
+    node = given.get(field, "")
     if not isinstance(node, str) or (node and not NODE.fullmatch(node)):
-        raise InvalidCommand("to must be the name of a node or the ID of a session, without blanks")
+        raise InvalidCommand(f"{field} must be the name of a node or the ID of a session, without blanks")
     return node
 
 

@@ -4,6 +4,7 @@ An item is stuck because a hook of the lose side failed, and only an operator ca
 acts any more. So its texts name that hook and the whole command that the operator runs.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from supervisor.core.actions import Fault
@@ -28,6 +29,15 @@ def bounded(text: str) -> str:
 
 def cannot_start(fault: Fault) -> str:
     return f"{fault.hook} cannot start: {fault.why}: {fault.remedy}"
+
+
+def kept_in_silence(since: Mapping[str, str | None]) -> str:
+    """Return why a command should not stop these items. Blank: it may. since: ``silent_since`` of each."""
+    if not (silent := {name: at for name, at in since.items() if at}):
+        return ""
+    why = f"Consul is silent since {min(silent.values())}, so nobody could take over {', '.join(silent)}"
+    waits = "another node has waited by the tenure record or fenced this machine, unless the session lives"
+    return f"{why}: the application would stop, and stay stopped until Consul is back and {waits}"
 
 
 def remedy(item: str, *, ended: bool = False) -> str:

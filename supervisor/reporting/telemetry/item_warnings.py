@@ -1,13 +1,18 @@
 """The warnings about one item. Command and page show these and no others."""
 
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from supervisor.config.formats.durations import format_duration
 from supervisor.config.formats.json_values import holder_name
 from supervisor.core.actions import Role
 from supervisor.core.claim.guard import Guard
-from supervisor.core.claim.record import UNREADABLE
+from supervisor.core.claim.record import ABSENT, UNREADABLE
 from supervisor.core.contender.state import Contender
+from supervisor.core.frozen import replace
+from supervisor.core.lease import LOCK_DELAY_MAX_S
 from supervisor.core.lock.slots import LOCK
 from supervisor.core.outcomes import KeyView, SlotsView
 from supervisor.core.settings import NOWHERE
@@ -57,7 +62,10 @@ def _of_holder(shown: Shown) -> Iterator[str]:
             and record.session != view.session
         ):
             seen_at = contender.lock.holder_seen_at
-            guard = Guard(seen_at, NOWHERE, None).observe(record, view.session, seen_at, seen_at)
+            # The wait that the record notes may have begun before this node saw that, or after it.
+            lost_at, whole = min(seen_at, shown.now - record.waited_s), replace(record, waited_s=0.0)
+            guard = Guard(lost_at, NOWHERE, None, is_long=view.is_long)
+            guard = guard.observe(whole, view.session, seen_at, seen_at)
             who = bounded(holder_name(view.value) or view.session)
             yield f"{who} has the key, does not act yet, and {_waits(contender, guard, shown.wall)} there"
     for holder in view.holders if view is not None and contender.tenure is None else ():
@@ -74,7 +82,9 @@ def _of_node(shown: Shown) -> Iterator[str]:
         yield f"not fit, so this node does not contend{_why_unfit(contender, shown.history)}"
     if hook is not None and hook.ok is False and (hook.event != "fence" or contender.guard is not None):
         yield f"{hook.hook} failed" + (f": {bounded(hook.detail)}" if hook.detail else "")
-    if lease_runs_out(contender, shown.now):
+    if outage := outage_of(contender, shown.now, shown.wall):
+        yield outage
+    elif lease_runs_out(contender, shown.now):
         yield "its lease runs out: Consul has not confirmed the lock for more than half of that time"
     if contender.guard is not None:
         yield _waits(contender, contender.guard, shown.wall)
@@ -119,6 +129,19 @@ def _of_record(shown: Shown) -> Iterator[str]:
             "its new settings are not in force yet: they take effect when Consul confirms the lock, or"
             " when the tenure ends"
         )
+    yield from _of_tenure_record(contender)
+
+
+def _of_tenure_record(contender: Contender) -> Iterator[str]:
+    """Yield where others wait by the tenure record for longer or shorter than the file asks for."""
+    tenure, record, ours = contender.tenure, contender.claim.record, contender.our_record or ABSENT
+    if tenure is None or not tenure.believes or record is None or contender.guard is not None:
+        return
+    said_s, asked_s = contender.claim.said_s(tenure.session) or 0.0, ours.lock_delay_s
+    if said_s != asked_s and (record.is_long or ours.is_long):
+        until = "until the next tenure" if said_s > asked_s else "until it is written again"
+        asks = f"the file asks for {format_duration(asked_s)}"
+        yield f"others wait {format_duration(said_s)} by the tenure record {until}; {asks}"
 
 
 def _of_pause(shown: Shown) -> Iterator[str]:
@@ -151,6 +174,33 @@ def pauses_of(contender: Contender, command: Callable[[str, str], Event | None],
             yield f"{since}until {ends if until == NEVER else f'{when(until)} or {ends}'}".lstrip()
 
 
+def silence_of(contender: Contender, now: float, wall: float) -> dict[str, Any]:
+    """Return the fields of the status about a silence of Consul. wall: Unix time less the core's clock."""
+    tenure, lease = contender.tenure, contender.lease
+    found: dict[str, Any] = dict.fromkeys(("silent_since", "acts_until", "outage_s", "record_s"))
+    found["lease_runs_out"] = lease_runs_out(contender, now)
+    if tenure is not None and tenure.believes:
+        found["record_s"] = contender.claim.said_s(tenure.session) or None
+        if lease.belief_s > lease.room_s:
+            found["outage_s"] = round(lease.belief_s - 2 * lease.interval_s, 3)
+        if contender.rides_out(now):
+            found["silent_since"] = when(round(wall + tenure.contact))
+            found["acts_until"] = when(round(wall + tenure.expires_at(lease))) if contender.acts else None
+    return found
+
+
+def outage_of(contender: Contender, now: float, wall: float) -> str:
+    """Return the silence of Consul that this holder rides out, in words. Blank: there is none."""
+    found = silence_of(contender, now, wall)
+    since, until = found["silent_since"], found["acts_until"]
+    acts = (
+        f"acts until {until} without it, then on_lose"
+        if until
+        else "this node does not hold before it answers"
+    )
+    return f"Consul is silent since {since}; {acts}" if since else ""
+
+
 def lease_runs_out(contender: Contender, now: float) -> bool:
     """Return whether a holder has been without news for more than half of its lease.
 
@@ -173,13 +223,28 @@ def _waits(contender: Contender, guard: Guard, wall: float) -> str:
     until = guard.waits_until(fence)
     ends = "time does not end that" if until == NEVER else f"until {when(wall + until)} at most"
     shoots = "" if fence is None else ", or until the fence has ended well"
-    sure = f"if that machine is off: `consul-supervisor confirm-off {name}`"
+    sure = f"if that machine is off: `{confirms_off(name, guard)}`"
     says = "which is stopping" if guard.stopping_at != NEVER else "which may still act"
-    if guard.record in (None, UNREADABLE):
+    if guard.is_blind:
+        says, shoots = "of which Consul has lost what it said, so nobody is shot", ""
+    elif guard.record in (None, UNREADABLE):
         says, shoots = "whose tenure record is not there, or cannot be read", ""
     elif shoots and guard.shoots_at(fence) == NEVER:
         shoots = ", and no fence runs, because its record names no target, or that of this node"
     return f"{bounded(guard.waits_for)}, {says}: {ends}{shoots}; {sure}"
+
+
+def long_waited_for(guard: Guard) -> str:
+    """Return the machine that confirm-off must name, because it may act for long. Blank: none to be typed."""
+    name = (guard.record or UNREADABLE).name
+    is_long = guard.is_long and guard.longest_s > LOCK_DELAY_MAX_S
+    return name if is_long and name.isascii() and " " not in name else ""
+
+
+def confirms_off(name: str, guard: Guard) -> str:
+    """Return the command that ends the guard of this item."""
+    named = f" --machine {shlex.quote(machine)}" if (machine := long_waited_for(guard)) else ""
+    return f"consul-supervisor confirm-off {name}{named}"
 
 
 def _why_unfit(contender: Contender, history: ItemHistory) -> str:

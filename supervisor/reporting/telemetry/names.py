@@ -81,6 +81,12 @@ SENTENCES: dict[str, str] = {
     "consul-refused": f"[{{items_named}}: ]Consul refuses the session[ ({{kinds}})]{_FAILS}",
     "session-altered": f"[{{items_named}}: ]Consul has another session than requested[ ({{kinds}})]{_FAILS}",
     "consul-answers": f"[{{items_named}}: ]Consul answers{_WORKS}[ ({{after}})]",
+    "outage": "[{items_named}: ]{why}[; for {lasts_s} s now]",
+    "outage-over": "[{items_named}: ]no outage of Consul is ridden out any more[, after {duration_s} s]",
+    "record-left": (
+        "{item}: Consul does not answer, so the tenure record stays: once the session has ended there, others"
+        " wait {waits_s} s, or switch this machine off; the next start here ends that"
+    ),
     "request": "{item}: requests {kind}",
     "exchange-failed": "{item}: {kind} failed: {why}",
     "acquire-refused": "{item}: could not acquire: {reason}",

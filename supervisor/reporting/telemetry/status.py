@@ -8,7 +8,7 @@ most of a page: without that text a page of a thousand items with full histories
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,10 @@ from supervisor.core.outcomes import View
 from supervisor.core.settings import SemaphoreSettings
 from supervisor.core.times import LONG_AGO, NEVER
 from supervisor.reporting.telemetry.event_log import Event
-from supervisor.reporting.telemetry.formatting import bounded, cannot_start, remedy, when
+from supervisor.reporting.telemetry.formatting import bounded, cannot_start, kept_in_silence, remedy, when
 from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.item_history import Attempt, ItemHistory, Transition
-from supervisor.reporting.telemetry.item_warnings import Shown, by, lease_runs_out, pauses_of, warnings_of
+from supervisor.reporting.telemetry.item_warnings import Shown, by, pauses_of, silence_of, warnings_of
 
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
 _FORGETS = "a boot of this machine forgets what changes now (pauses, stuck items, tenures, the configuration)"
@@ -44,8 +44,11 @@ def lease_left_s(contender: Contender, now: float) -> float | None:
 def is_unknown(contender: Contender, history: ItemHistory, now: float) -> bool:
     """Return whether nobody can tell who holds, because no answer is young enough to show it.
 
-    A node whose lease has expired does not act any more, although the newest answer shows it as holder.
+    A node whose lease has expired does not act any more, although the newest answer shows it as holder. While
+    it acts, no other node does, however long Consul is silent.
     """
+    if contender.may_act(now):
+        return False
     if contender.lock.view is None:
         return history.unanswered
     return history.expired or now - history.seen_at > contender.shown_s
@@ -89,6 +92,16 @@ class Status:
         """Return in how long the watchdog of this item resets the machine. None: it is not armed."""
         device = self._contenders.devices.of_item(name)
         return None if device is None else max(0.0, device.fires_at - self._clock())
+
+    def silent_since(self, contender: Contender) -> str | None:
+        """Return since when Consul is silent, if this node rides that out by `outage`. None: it does not."""
+        since: str | None = silence_of(contender, self._clock(), self._wall() - self._clock())["silent_since"]
+        return since
+
+    def kept(self, names: Iterable[str]) -> str:
+        """Return why a command should not stop these items now. Blank: it may."""
+        known = self._contenders.by_name
+        return kept_in_silence({name: self.silent_since(known[name]) for name in names if name in known})
 
     def problems(self) -> list[str]:
         """Return what makes this daemon unhealthy, one line for each problem. Empty: it is healthy."""
@@ -183,7 +196,7 @@ class Status:
             "leader_unknown_since": unknown_since,
             "paused_everywhere": order,
             "last_leader": None if led is None else {"node": led.shown or led.name, "since": led.since},
-            "lease_runs_out": lease_runs_out(contender, now),
+            **silence_of(contender, now, wall),
             "warnings": list(warnings_of(shown)),
             "since": when(history.since),
             "command": None if given is None else _command(given),
@@ -284,7 +297,7 @@ def _fields(contender: Contender, view: View | None) -> dict[str, Any]:
         "lock_index": tenure.lock_index if tenure is not None else 0,
         "fencing_token": tenure.token if tenure is not None else 0,
         "slot": tenure.slot if tenure is not None else None,
-        "lease_room_s": round(contender.lease.room_s, 3) if settings.contend else None,
+        "lease_room_s": round(contender.lease.belief_s, 3) if settings.contend else None,
         **limits,
     }
 

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from supervisor.core.actions import Role
 from supervisor.core.contender.state import Contender
+from supervisor.core.machines.tenure import Phase
 from supervisor.reporting.http_server import HttpAnswer, HttpRequest
 from supervisor.reporting.http_server.messages import JSON, TEXT, refusal
 from supervisor.reporting.telemetry.event_log import EVENTS_MAX
@@ -120,6 +121,8 @@ class Routes:
 def _why_not(contender: Contender) -> str:
     if contender.role is Role.HOLDING:
         return "its lease has run out"
+    if contender.tenure is not None and contender.tenure.phase is Phase.ADOPTING:
+        return "Consul has not confirmed the tenure of the process before"
     if contender.role is Role.ACQUIRING:
         return "acquiring, on_acquire has not finished"
     return str(contender.role)

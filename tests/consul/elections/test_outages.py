@@ -90,6 +90,36 @@ def test_a_frozen_agent_that_thaws_within_room_costs_nothing(own_scene: Scene, j
     assert scene.calls("a") == ["acquire acquired"]
 
 
+def test_a_holder_that_rides_an_outage_out_tells_since_when_and_until_when(own_scene: Scene) -> None:
+    """A stop in the silence leaves the tenure record, tells of it, and the next start ends it."""
+    scene = own_scene
+    fence = {"shell": "false", "timeout": "5s", "exclusive": True, "outage": "1m"}
+    a = scene.leader("a", fence=fence, session={"ttl": "10s"})
+    assert until(lambda: a.item()["outage_s"], "belief counts by the record") == 60.0
+    scene.agent.freeze()
+    why = a.wait_line("outage", item=scene.name)["why"]
+    item = a.item()
+    acts = f"acts until {item['acts_until']} without it, then on_lose"
+    assert why == f"Consul is silent since {item['silent_since']}; {acts}"
+    assert why in item["warnings"] and item["record_s"] > 60.0
+    until(lambda: a.item()["lease_runs_out"], "half of the room is over")
+    time.sleep(ROOM_S / 2)
+    assert a.item()["holds"] and why in a.item()["warnings"]
+    scene.agent.thaw()
+    scene.agent.wait_ready()
+    a.wait_line("outage-over", item=scene.name)
+    assert a.item()["silent_since"] is None and scene.calls("a") == ["acquire acquired"]
+    scene.agent.freeze()
+    assert a.stop() == 0
+    assert a.wait_line("record-left", item=scene.name)["waits_s"] == item["record_s"]
+    scene.agent.thaw()
+    scene.agent.wait_ready()
+    scene.restarts = True
+    a.start()
+    until(lambda: scene.calls("a").count("acquire acquired") == 2, "it holds again")
+    assert a.stop() == 0 and scene.agent.kv_get(f"{scene.key}/.tenure") is None
+
+
 def test_without_a_ttl_silence_ends_belief_and_no_other_node_leads(own_scene: Scene) -> None:
     scene = own_scene
     scene.leader("a", session={"ttl": "none"})

@@ -26,6 +26,7 @@ from tests.consul.web.test_status import TENURE, Stage, happenings
 from tests.support.pages import HTTP as PAGE
 from tests.support.pages import first_codes, rows
 from tests.unit.runtime.test_watchdogs import holder
+from tests.unit.telemetry.test_outage import riding
 from tests.unit.telemetry.test_watchdog import status_of
 
 TYPES = {str: "text", int: "number", float: "number", bool: "true or false", type(None): "null"}
@@ -67,7 +68,7 @@ def seen() -> dict[str, set[str]]:
     observer = replace(stage.node.by_name["n"].settings, contend=False)
     stage.change(settings=observer)
     statuses.append(stage.told)
-    statuses += [slots(), *paused(), json.loads(status_of(holder()).body())]
+    statuses += [slots(), *paused(), riding(now=100.0).told, json.loads(status_of(holder()).body())]
     types: dict[str, set[str]] = {}
     for status in statuses:
         for path, kind in found(status):

@@ -75,10 +75,13 @@ class Stage:
     def code(self, target: str) -> int:
         return asyncio.run(self.routes.answer(HttpRequest("GET", target, (), b""))).status
 
+    def body(self, target: str) -> str:
+        answer = asyncio.run(self.routes.answer(HttpRequest("GET", target, (), b"")))
+        return b"".join([answer.body] if isinstance(answer.body, bytes) else answer.body).decode()
+
     @property
     def metrics(self) -> str:
-        answer = asyncio.run(self.routes.answer(HttpRequest("GET", "/metrics", (), b"")))
-        return b"".join([answer.body] if isinstance(answer.body, bytes) else answer.body).decode()
+        return self.body("/metrics")
 
     def begins(
         self, event: str = "acquire", number: int = 1, *, hook: Hook = HOOK, attempt: int = 1

@@ -32,6 +32,9 @@ _ORDER: Arguments = {
     **_QUIET,
     **_SOCKET,
 }
+_FORCE = {
+    "--force": "also while this node rides out a silence of Consul by `outage`, in which nobody takes over"
+}
 _DRY_RUN = {"--dry-run": "change nothing, and end as it would where that is known beforehand"}
 _PAUSE_FOR = {
     "--for DURATION": {
@@ -104,9 +107,14 @@ DAEMON = {
         "confirm that the machine for which an item waits is off, so that this node acts",
         "confirm-off db --reason 'unplugged by hand'",
         "daemon_commands:operate",
-        {"NAME": "an election that waits, by the words of `status`", **_ORDER},
+        {
+            "NAME": "an election that waits, by the words of `status`",
+            "--machine NAME": "the machine that is off, as `status` names it. It must be given where that "
+            "machine may act for more than a minute",
+            **_ORDER,
+        },
         done="this node goes on, and acts once Consul has confirmed its lock",
-        negative="the item waits for no machine to be off",
+        negative="the item waits for no machine to be off, or for another one than --machine names",
         **_ASKS_DAEMON,
     ),
     "pause": CommandSpec(
@@ -146,12 +154,13 @@ DAEMON = {
             "--to NODE": "hand over to this waiting node: a name that members shows, or its session's id. "
             "The others leave the key to it for 10 s. For elections only, and not with --all; the token "
             "needs the right to read sessions",
+            **_FORCE,
             **_ORDER,
         },
         done="the holder has released it, and another node holds it; with --to, the node that was named",
-        negative="no other node took over in time, or this node does not hold it, or cannot release it; "
-        "with fleet: the holder did not follow the order in time; with --to: NODE is not exactly one "
-        "waiting node, or another node took over; with --all: of one at least",
+        negative="no other node took over in time, or could while Consul is silent; or this node does not "
+        "hold it, or cannot release it; with fleet: the holder did not follow the order in time; with --to: "
+        "NODE is not exactly one waiting node, or another node took over; with --all: of one at least",
         **_ASKS_DAEMON,
     ),
     "drain": CommandSpec(
@@ -160,14 +169,16 @@ DAEMON = {
         "draining:drain",
         {
             **_PAUSE_FOR,
-            "--force": "do not ask Consul whether another node takes part in what this node holds",
+            "--force": "do not ask Consul whether another node takes part in what this node holds, and drain "
+            "it also in a silence of Consul",
             **_DRY_RUN,
             **_ORDER,
         },
         done="this node holds nothing, each election that it held has another leader, and it does not "
         "contend until undrain",
-        negative="as far as Consul shows, no other node would take over, and nothing was done; or the "
-        "pause cannot be recorded; or nobody took over, and this node contends again (not with --force)",
+        negative="no other node would take over, as Consul shows or because it is silent: nothing was done; "
+        "or the pause cannot be recorded; or nobody took over, and this node contends again (not with "
+        "--force)",
         unreachable="the daemon, or Consul, is unreachable or did not answer",
         configuration="the configuration, which names Consul, cannot be used; not with --force",
     ),
@@ -190,9 +201,11 @@ DAEMON = {
         "apply the configuration as it is now, and print what changed",
         "reload",
         "daemon_commands:operate",
-        {**_QUIET, **_SOCKET},
+        {**_FORCE, **_QUIET, **_SOCKET},
         unreachable=_ASKS_DAEMON["unreachable"],
         done="the daemon follows the configuration as it is now",
+        negative="nothing has changed, because nobody could take over now what it would stop, or the file "
+        "system did not answer; or the change is accepted, and a new `outage` does not count yet",
         configuration="nothing has changed: the configuration has faults, or needs a restart; "
         f"or {_NO_PLACE}",
     ),

@@ -84,6 +84,8 @@ LOCAL = {
             "--watchdog DURATION": "watchdog.timeout of the file (default: there is none)",
             "--fence DURATION": "how long the command of fence takes to switch a machine off. The block then "
             "counts on fence: {exclusive: true} (default: there is no fence)",
+            "--outage DURATION": "fence.outage of the file, 1m to 24h, with --fence. It lengthens --failover "
+            "and not --failover-usually, because others wait for it only where the fence fails",
             "--checks CHECKS": "node_checks of the session, such as serfHealth; several are separated by "
             "commas",
         },

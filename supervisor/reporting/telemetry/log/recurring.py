@@ -44,6 +44,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     **{each.line: Kind(each.level, "consul-answers", FORGET_S) for each in FAILURES.values()},
     "consul-drops": Kind("warning", "consul-answers", DROPS_FORGET_S, recovers=False),
+    "outage": Kind("warning", "outage-over"),
     "check-failed": Kind("warning", "check-recovered"),
     "journal-failed": Kind("error", "journal-recovered"),
     "copies-failed": Kind("warning", "copies-recovered"),

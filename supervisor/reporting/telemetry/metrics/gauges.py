@@ -39,8 +39,8 @@ def of_items(items: Collection[Contender], seen: Seen, now: float) -> Iterator[G
         yield _gauge(name, meaning, ITEM, ((labels_of(each), value(each, now)) for each in items))
     registered = ((labels_of(each), each.service.is_registered) for each in items if each.settings.service)
     yield _gauge("service_registered", "1 while Consul names this node by `service`.", ITEM, registered)
-    views = ((labels_of(each), seen(each)) for each in items)
-    present = ((labels, view is not None and bool(view.holders)) for labels, view in views)
+    views = ((each, seen(each)) for each in items)
+    present = ((labels_of(each), each.may_act(now) or bool(view and view.holders)) for each, view in views)
     yield _gauge("leader_present", "1 while any node holds, as far as this node can tell.", ITEM, present)
     roles = (((*labels_of(each), role), each.role is role) for each in items for role in ROLES)
     yield _gauge("role", "1 for what this node is in it now, 0 for the others.", (*ITEM, "role"), roles)
@@ -81,7 +81,12 @@ _GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
     (
         "lease_room_seconds",
         "The whole lease, as it is just after news from Consul.",
-        lambda each, now: each.lease.room_s if each.settings.contend else 0.0,
+        lambda each, now: each.lease.belief_s if each.settings.contend else 0.0,
+    ),
+    (
+        "outage_left_seconds",
+        "How long this node still goes on in a silence of Consul that it rides out by `outage`; else 0.",
+        lambda each, now: each.rides_out(now) * (lease_left_s(each, now) or 0.0),
     ),
     (
         "stuck",
