@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.system.cluster.campaign import Campaign
 from tests.system.cluster.cluster import Cluster
-from tests.system.cluster.faults import LEADER_KINDS, plan
+from tests.system.cluster.faults import KINDS, LEADER_KINDS, OUTAGE_KINDS, plan
 from tests.system.cluster.program import BROKEN, DONE, exit_code_of, say, show_logs, working_folder
 
 
@@ -28,6 +28,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--fence", action="store_true", help="the supervisors have a fence, which kills the former holder's"
     )
+    parser.add_argument(
+        "--outage", action="store_true", help="the same with `outage`, and all servers stop now and then"
+    )
     options = parser.parse_args(arguments)
     return exit_code_of(lambda: _broken(options))
 
@@ -36,8 +39,10 @@ def _broken(options: argparse.Namespace) -> int:
     with working_folder(options.keep) as folder:
         with Cluster(folder) as cluster:
             say(f"{options.faults} faults of seed {options.seed}")
-            faults = plan(options.seed, options.faults, LEADER_KINDS if options.servers else ())
-            verdict = Campaign(cluster, options.servers, options.fence).run(faults)
+            kinds = LEADER_KINDS if options.servers else OUTAGE_KINDS if options.outage else KINDS
+            fence = options.fence or options.outage
+            campaign = Campaign(cluster, options.servers, fence, options.outage)
+            verdict = campaign.run(plan(options.seed, options.faults, kinds))
         if verdict.complaints:
             show_logs(folder)
     say(verdict.summary)

@@ -6,21 +6,23 @@ fault at a time is judged, within the limits that the documentation of the lease
 
 import signal
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from supervisor.adapters.runtime.clock import boottime
 from tests.support import tenures
+from tests.support.patience import patient
 from tests.support.supervisor import FAULTS as FAULT_MARKS
-from tests.support.tenures import Record, Tenure
+from tests.support.tenures import SHOT, Record, Tenure
 from tests.system.cluster import election, judge
 from tests.system.cluster.cluster import CLIENTS, Cluster
-from tests.system.cluster.faults import KINDS, LEADER_KINDS, SERVER_KINDS, Fault, FaultTargets
+from tests.system.cluster.faults import ALL_KINDS, SERVER_KINDS, Fault, FaultTargets
 from tests.system.cluster.program import say
 from tests.system.cluster.report import HEADINGS, Row, Verdict, shown
-from tests.system.cluster.supervised import Supervised
 
 # For so long a server that led and stood still goes on trying to end the sessions whose TTL then ran out, and
 # ends living ones if it leads again (Consul's invalidateSession: after 10, 20, 40, 80 and 160 s).
 STALE_S = 310.0
+SPEAK_S = 5.0  # in which a node that reaches Consul again says what became of its tenure
 REST_S = 2.0  # between two faults: every supervisor renews and reads, and a loss that has begun ends
 
 
@@ -29,19 +31,26 @@ class Campaign:
 
     quick: the supervisors have a quick file.
     fence: the supervisors have a fence, which kills the one of the former holder.
+    outage: they outlast a long silence of Consul.
     """
 
-    def __init__(self, cluster: Cluster, quick: bool, fence: bool) -> None:
+    def __init__(self, cluster: Cluster, quick: bool, fence: bool, outage: bool) -> None:
         self.cluster = cluster
-        self._quick, self._fence = quick, fence
+        self._fence = fence
         self._thawed_at: dict[str, float] = {}  # by server
         self._records_path = cluster.folder / "records"
-        self._supervisors = {node: self._supervisor(node) for node in CLIENTS}
-        self._figures = election.figures(cluster.folder / f"{CLIENTS[0]}-supervisor" / "config.yaml")
-
-    def _supervisor(self, node: str) -> Supervised:
-        elections = {election.NAME: election.settings(node, self._records_path, self._quick, self._fence)}
-        return election.supervisor(self.cluster, node, elections, self.cluster.folder)
+        self._supervisors = {}
+        for node in CLIENTS:
+            settings = election.settings(node, self._records_path, quick, fence, outage)
+            elections = {election.NAME: settings}
+            self._supervisors[node] = election.supervisor(cluster, node, elections, cluster.folder)
+        # The fence works, so without `outage` a failover takes no longer than with it.
+        usual = election.settings(CLIENTS[0], self._records_path, quick, fence, False)
+        self._figures = election.figures(usual, cluster.folder)
+        self._silence_s, self._room_s = self._figures.silence_s, self._figures.room_s
+        if outage:
+            self._silence_s = election.OUTAGE_S
+            self._room_s = election.OUTAGE_S + 2 * (self._room_s - self._figures.silence_s)
 
     def run(self, faults: Sequence[Fault]) -> Verdict:
         """Run the faults until one is not survived, then stop all supervisors."""
@@ -65,9 +74,11 @@ class Campaign:
         on = holder.node if fault.at_holder or fault.kind in SERVER_KINDS else fault.node
         scene = FaultTargets(self.cluster, self._supervisors, self._figures, self._note)
         began_at = boottime()
-        survived = True
+        survived, mended_at = True, inf
         try:
-            (KINDS | LEADER_KINDS)[fault.kind](scene, on, fault)
+            ALL_KINDS[fault.kind](scene, on, fault)
+            self.cluster.until(lambda: self._can_speak(on), f"{on} reaches Consul")
+            mended_at = boottime()
             self._settle()
         except TimeoutError as error:
             say(f"     {error}")
@@ -78,8 +89,9 @@ class Campaign:
         found = self._tenures()
         now_holds = judge.holder(found)
         # After a fault of a server, more than `check` prints: elections and 2 x ttl.
-        more_s = scene.elections_s + 2 * self._figures.ttl_s if fault.kind in SERVER_KINDS else 0.0
+        more_s = scene.elections_s + 2 * self._figures.ttl_s if scene.elections_s else 0.0
         unlawful, excused = self._overlaps(found, began_at, over_at)
+        shots = [each for each in self._records() if each.stage == SHOT and each.at >= began_at]
         return Row(
             number=number,
             fault=fault,
@@ -93,7 +105,19 @@ class Campaign:
             survived=survived,
             no_servers_s=scene.elections_s,
             needless=survived and self._is_needless(fault, scene, holder, now_holds),
+            shots=len(shots),
+            needless_shots=sum(not self._may_be_shot(each, on, fault, scene, mended_at) for each in shots),
         )
+
+    def _can_speak(self, node: str) -> bool:
+        return self._supervisors[node].running and self.cluster.clients[node].answers
+
+    def _may_be_shot(
+        self, shot: Record, on: str, fault: Fault, scene: FaultTargets, mended_at: float
+    ) -> bool:
+        """Return whether this node could not tell Consul what becomes of its tenure."""
+        silenced = fault.kind not in SERVER_KINDS or scene.agent_hangs
+        return shot.node == on and silenced and shot.at <= mended_at + patient(SPEAK_S)
 
     def _is_needless(self, fault: Fault, scene: FaultTargets, before: Tenure, after: Tenure | None) -> bool:
         """Return whether the holder changed although Consul was silent for less than `silence`."""
@@ -105,7 +129,7 @@ class Campaign:
         thawed_at = self._thawed_at.get(self.cluster.leading_server().name, -STALE_S)
         if "session-invalidated" in ends and boottime() - thawed_at < STALE_S:
             return False
-        return scene.elections_s < self._figures.silence_s and not scene.agent_hangs
+        return scene.elections_s < self._silence_s and not scene.agent_hangs
 
     def _settle(self) -> None:
         """Wait until the cluster is whole and a node holds, and still holds after a rest."""
@@ -160,13 +184,15 @@ class Campaign:
         return unlawful, sum(overlap.length_s for overlap in begun if overlap.beyond_limits)
 
     def _all_overlaps(self, found: Sequence[Tenure]) -> list[judge.Overlap]:
-        return judge.overlaps(found, self._records(), self._figures.lock_delay_s)
+        # With a fence a tenure record keeps others back, which no restart of a server cuts short.
+        delay_s = 0.0 if self._fence else self._figures.lock_delay_s
+        return judge.overlaps(found, self._records(), delay_s)
 
     def _records(self) -> list[Record]:
         return tenures.read_records(self._records_path)
 
     def _tenures(self) -> list[Tenure]:
-        return tenures.tenures(self._records(), election.NAME, self._figures.room_s)
+        return tenures.tenures(self._records(), election.NAME, self._room_s)
 
     def _note(self, node: str, what: str, at: float | None) -> None:
         with self._records_path.open("a") as file:

@@ -25,6 +25,7 @@ COMMAND = str(Path(sys.executable).with_name("consul-supervisor"))
 NAME = "cluster"
 KEY = f"service/{NAME}/leader"
 SHORT = "{ttl: 2s, lock_delay: 8s}"
+OUTAGE_S = 120.0
 QUICK = "{lock_delay: 7s, confirm_every: 1s, node_checks: [serfHealth]}"  # as in docs/safety.md
 
 
@@ -39,7 +40,7 @@ class Figures:
     failover_s: float
 
 
-def settings(node: str, records: Path, quick: bool, fence: bool) -> dict[str, Any]:
+def settings(node: str, records: Path, quick: bool, fence: bool, outage: bool) -> dict[str, Any]:
     """Return the election for the file of this node; its hooks write their lines to ``records``."""
     env = {"RECORDS": str(records), "NODE": node, "HOOK": "hook"}
     call = {"exec": ["/bin/sh", str(SCRIPT), "sleep 0.1"], "env": env}
@@ -52,6 +53,7 @@ def settings(node: str, records: Path, quick: bool, fence: bool) -> dict[str, An
         "target": node,
         "after": "1s",
         "exclusive": True,
+        **({"outage": f"{OUTAGE_S:g}s"} if outage else {}),
     }
     return {
         **({"fence": fenced} if fence else {}),
@@ -82,8 +84,10 @@ def supervisor(cluster: Cluster, node: str, elections: Mapping[str, object], par
     return Supervised(argv, folder / "supervisor.log", environ)
 
 
-def figures(file: Path) -> Figures:
-    """Return the figures that `check` prints of the only election in this file."""
+def figures(election: Mapping[str, object], folder: Path) -> Figures:
+    """Return the figures that `check` prints of this election."""
+    file = folder / "figures.yaml"
+    file.write_text(json.dumps({"elections": {NAME: election}}))
     said = subprocess.run([COMMAND, "check", str(file)], capture_output=True, text=True, check=True).stdout
     return Figures(
         ttl_s=_seconds(r"^  ttl +(\S+)$", said),

@@ -24,6 +24,7 @@ LONG_SHARE = 0.5
 BRIEF_S = 2.5  # mostly ridden out, although the session may expire 2 x ttl after its last renewal
 LONG_S = 15.0  # longer than a failover, so that another node takes over while the fault lasts
 AGENT_DOWN_S = 1.0
+STOPPED_S = (15.0, 40.0)  # for how long no server runs: more than the lock-delay, less than `outage`
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +172,35 @@ def servers_restart(scene: FaultTargets, node: str, fault: Fault) -> None:
         _note_if_it_leads(scene, name, restarted_at)
 
 
+def servers_stopped(
+    scene: FaultTargets, node: str, fault: Fault, meanwhile: Callable[[], object] = lambda: None
+) -> None:
+    """Kill all servers, and start them again after a while."""
+    began_at = boottime()
+    length_s = STOPPED_S[fault.long]
+    for server in scene.cluster.servers.values():
+        server.kill()
+    scene.cluster.pass_time(length_s / 2)
+    meanwhile()
+    scene.cluster.pass_time(length_s / 2)
+    for server in scene.cluster.servers.values():
+        server.start()
+    _await_leader(scene, began_at)
+
+
+def servers_stopped_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
+    """Kill all servers, and then the supervisor of the holder, which starts again in the silence."""
+    servers_stopped(scene, node, fault, lambda: _kill(scene, node))
+    scene.cluster.until(lambda: scene.supervisors[node].running, "the supervisor is back")
+
+
+def servers_stopped_cut(scene: FaultTargets, node: str, fault: Fault) -> None:
+    """Kill all servers, and cut off a node, which stays so when they are back."""
+    servers_stopped(scene, node, fault, lambda: scene.cluster.network.cut(node))
+    scene.cluster.pass_time(LONG_S)
+    scene.cluster.network.heal(node)
+
+
 def _note_if_it_leads(scene: FaultTargets, name: str, restarted_at: float) -> None:
     """Wait until the lock-delays that a restarted server found in its log are over; note it if it leads."""
     server = scene.cluster.servers[name]
@@ -182,8 +212,7 @@ def _note_if_it_leads(scene: FaultTargets, name: str, restarted_at: float) -> No
 
 def supervisor_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
     """Kill a supervisor with kill -9; it is started again a second later."""
-    scene.supervisors[node].kill()
-    scene.note(node, KILLED, None)
+    _kill(scene, node)
     scene.cluster.until(lambda: scene.supervisors[node].running, "the supervisor is back")
     scene.cluster.pass_time(scene.figures.failover_s if fault.long else BRIEF_S)
 
@@ -191,10 +220,14 @@ def supervisor_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
 def supervisor_kill_cut(scene: FaultTargets, node: str, fault: Fault) -> None:
     """Kill a supervisor whose node has just been cut off, so that it restarts beside a silent Consul."""
     scene.cluster.network.cut(node)
-    scene.supervisors[node].kill()
-    scene.note(node, KILLED, None)
+    _kill(scene, node)
     scene.cluster.pass_time(fault.length_s)
     scene.cluster.network.heal(node)
+
+
+def _kill(scene: FaultTargets, node: str) -> None:
+    scene.supervisors[node].kill()
+    scene.note(node, KILLED, None)
 
 
 def supervisor_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
@@ -216,4 +249,6 @@ KINDS = _named(
     *(servers_restart, supervisor_kill, supervisor_kill_cut, supervisor_freeze),
 ) | {"partition-out": partial(partition, received=False), "partition-in": partial(partition, sent=False)}
 LEADER_KINDS = _named(server_kill, server_restart, server_freeze)
-SERVER_KINDS = frozenset({*LEADER_KINDS, "servers-restart"})
+OUTAGE_KINDS = KINDS | _named(servers_stopped, servers_stopped_kill, servers_stopped_cut)
+ALL_KINDS = OUTAGE_KINDS | LEADER_KINDS
+SERVER_KINDS = frozenset({*LEADER_KINDS, "servers-restart", "servers-stopped", "servers-stopped-kill"})

@@ -17,6 +17,7 @@ class Row:
     no_servers_s: how long Consul had no leader.
     agent_hangs: whether the holder's agent asked a server that stood still.
     needless: whether the holder changed although Consul was silent for less than `check` tolerates.
+    shots: how often the fence has killed a node; ``needless_shots``: one that could speak.
     """
 
     number: int
@@ -31,6 +32,8 @@ class Row:
     no_servers_s: float
     agent_hangs: bool
     needless: bool
+    shots: int = 0
+    needless_shots: int = 0
 
     @property
     def servers(self) -> str:
@@ -44,18 +47,24 @@ class Row:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        found = {"OVERLAP": self.overlap_s, "NOT SURVIVED": not self.survived, "NEEDLESS": self.needless}
+        found = {
+            "OVERLAP": self.overlap_s,
+            "NOT SURVIVED": not self.survived,
+            "NEEDLESS": self.needless,
+            "NEEDLESS SHOT": self.needless_shots,
+        }
         verdict = next((name for name, is_so in found.items() if is_so), "late" if self.late else "ok")
         return (
             str(self.number), self.fault.kind, self.on, self.servers, self.outcome,
-            f"{self.gap_s:.1f}", f"{self.bound_s:.1f}", f"{self.overlap_s:.2f}", verdict,
+            f"{self.gap_s:.1f}", f"{self.bound_s:.1f}", f"{self.overlap_s:.2f}", str(self.shots), verdict,
         )  # fmt: skip
 
 
 HEADINGS = (
-    "", "fault", "hits", "servers s", "outcome", "no leader s", "check says s", "overlap s", "verdict"
+    "", "fault", "hits", "servers s", "outcome", "no leader s", "check says s", "overlap s", "shots",
+    "verdict",
 )  # fmt: skip
-WIDTHS = (3, 19, 10, 9, 20, 11, 12, 9, 12)
+WIDTHS = (3, 20, 10, 9, 20, 11, 12, 9, 5, 13)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,12 @@ class Verdict:
             for row in self.rows
             if row.needless
         ]
-        return (*self.wrong, *lost, *needless)
+        shot = [
+            f"fault {row.number}, {row.fault.kind}: a node was shot that could speak"
+            for row in self.rows
+            if row.needless_shots
+        ]
+        return (*self.wrong, *lost, *needless, *shot)
 
     @property
     def summary(self) -> str:
@@ -91,6 +105,8 @@ class Verdict:
             f"two held at once for {overlap_s:.2f} s, and for {excused_s:.2f} s beyond the limits",
             f"longest without a leader {max((row.gap_s for row in self.rows), default=0.0):.1f} s, "
             f"{sum(row.late for row in self.rows)} times later than `check` says",
+            f"{sum(row.shots for row in self.rows)} shots, "
+            f"{sum(row.needless_shots for row in self.rows)} of nodes that could speak",
             *(f"BROKEN: {complaint}" for complaint in self.complaints),
         ]
         return "\n".join(lines)
