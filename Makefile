@@ -156,7 +156,7 @@ test-watchdog: setup
 	.venv/bin/python -m tests.system.watchdog --reruns $(RERUNS) $(WATCHDOG)
 
 # As test-watchdog, with Consul on the machines. Not in test-all, because its times need a host that is not overloaded.
-# SHARE=1/5 in the environment: every fifth scene.
+# SHARE=1/5 in the environment: every fifth scene. SILENCE_S=600: outages of Consul that last ten minutes.
 test-fence: setup
 	@tests/setup/get_machines.sh
 	.venv/bin/python -m tests.system.fence --reruns $(RERUNS) $(FENCE)

@@ -6,7 +6,7 @@ The client agent of a machine runs inside, so whatever happens to the machine ha
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -90,6 +90,26 @@ class Servers(Client):
             return False
         return alive.status == 200 and {*names} <= {check["Node"] for check in alive.json()}
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Kill all servers for as long as the block takes; return as soon as they have a leader again."""
+        for agent in self._agents:
+            agent.end()
+        until(lambda: not self._have_leader, "no server knows a leader", SEEN_S)
+        yield
+        for agent in self._agents:
+            agent.start()
+        until(lambda: self._have_leader, "the servers have a leader again", SEEN_S)
+
+    @property
+    def _have_leader(self) -> bool:
+        for port in self.ports:
+            with suppress(OSError):
+                said = Client(HOST, port).call("GET", "/status/leader", timeout_s=1.0)
+                if said.status == 200 and said.json():
+                    return True
+        return False
+
     def kill_leader(self) -> None:
         """Kill the leading server, and ask another one from then on."""
         leader = self.addresses.index(self.call("GET", "/status/leader").json().partition(":")[0])
@@ -130,6 +150,7 @@ class Node(node.Node):
 class Duel(node.Duel[Node]):
     """A duel; ``lost_at``: when ``old`` was struck. None: not yet, or by nothing that ends a session.
 
+    Where all servers were down, ``lost_at`` is when they were back, because nobody can take over before that.
     spare: a third node that waits as well. None: two contend.
     """
 
@@ -155,7 +176,8 @@ class Duel(node.Duel[Node]):
         until(lambda: {*names} <= self._contenders(), "the other nodes have sessions", SEEN_S)
 
     def _contenders(self) -> set[str]:
-        return {session["Node"] for session in self.agent.sessions()}
+        sessions = self.agent.call("GET", "/session/list?consistent")
+        return {session["Node"] for session in sessions.json()} if sessions.status == 200 else set()
 
     def strike(self, blow: Callable[[], object]) -> None:
         """Strike the holder, whose machine no other scene can use."""

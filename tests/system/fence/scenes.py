@@ -1,15 +1,22 @@
-"""What happens to a node that holds, as data: how soon the other node may act, and by which word."""
+"""What happens to a node that holds, as data: how soon the other node may act, and by which word.
 
+``SILENCE_S=600`` in the environment: in the scenes of an outage no server of Consul runs for so long.
+"""
+
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from supervisor.adapters.runtime.clock import boottime
 from tests.support.patience import patient
+from tests.support.supervisor import until
+from tests.system.emulated.machine import SEEN_S
 from tests.system.emulated.node import DATA, STATE, STOP
 from tests.system.fence.device import SLOW_S, Manner
-from tests.system.fence.judge import End, Verdict, judge, missed
+from tests.system.fence.judge import GAP_S, End, Verdict, judge, missed
 from tests.system.fence.lab import Duel, Lab
 
 PID = "$(cat /run/supervisor.pid)"
@@ -22,7 +29,16 @@ DETECTION_S = 8.0  # from the end of a machine until its session ends, at most, 
 TTL_S = 20.0  # Consul ends a session after twice its ttl at the latest
 LEADER_S = 5.0  # until Consul has another leader
 ACT_S = 3.0  # the lock-delay of an exclusive session, the shot, and on_acquire on an emulated machine
+SILENCE_S = float(os.environ.get("SILENCE_S", "60"))  # more than the room of this lock_delay
+OUTAGE_S = max(120.0, 1.5 * SILENCE_S)
+LONG_S = max(300.0, OUTAGE_S)  # a busy host takes minutes to start a supervisor on an emulated machine
+READ_S = 10.0 / 3  # a holder reads three times in a ttl
+ASKED_S = (OUTAGE_S + 2 * READ_S + LOSE_S - 1.5) / 0.95  # how long others wait, as docs/lease.md sums it up
+RETURN_S = 12.0  # from Consul's return until another node acts where the machine was lost in the silence
 QUICK = {"gossip_lan": {"probe_interval": "200ms", "probe_timeout": "100ms", "suspicion_mult": 3}}
+STEADY = {
+    "performance": {"raft_multiplier": 5}
+}  # Consul's default, by which servers keep their leader longer
 
 Play = Callable[[Duel], None]
 
@@ -35,6 +51,7 @@ class Scene:
     shots: how often the holder's machine must be shot (`missed`).
     servers: how many servers Consul has; ``spare``: whether a third node waits.
     reset: whether the watchdog, if the file names one, has to reset the holder's machine.
+    outage_s: how long a holder acts without Consul. 0: as its lock-delay allows.
     witness_s: how long the scene goes on when another node acts, or when nothing should happen.
     """
 
@@ -52,6 +69,7 @@ class Scene:
     watchdog: bool = False
     reset: bool = False
     fence: bool = True
+    outage_s: float = 0.0
     after: str = "2s"
     gossip: Mapping[str, object] | None = None
     on_lose: str = STOP
@@ -68,12 +86,13 @@ class Scene:
             "target": target,
             "after": self.after,
             "exclusive": True,
+            **({"outage": f"{self.outage_s:g}s"} if self.outage_s else {}),
         }
         election = {
             "key": duel.key,
             "session": session | {"node_checks": ["serfHealth"]},
             "on_acquire": [{"shell": f"{said}; application start"}],
-            "on_lose": [{"shell": self.on_lose, "timeout": "12s"}],
+            "on_lose": [{"shell": f"echo on_lose >/dev/ttyS1; {self.on_lose}", "timeout": "12s"}],
         }
         watchdog = {"watchdog": {"device": WATCHDOG, "timeout": "10s"}} if self.watchdog else {}
         return watchdog | {"elections": {"app": election | ({"fence": fence} if self.fence else {})}}
@@ -146,15 +165,46 @@ def fencer_lost(duel: Duel) -> None:
     duel.device.manner = Manner.WORKS
 
 
+def outage(duel: Duel, meanwhile: Play = lambda duel: None) -> None:
+    """Stop all servers for a while, in the middle of which something else happens."""
+    with duel.servers.stopped():
+        over_at = boottime() + SILENCE_S
+        time.sleep(SILENCE_S / 2)
+        meanwhile(duel)
+        time.sleep(max(0.0, over_at - boottime()))
+    duel.lost_at = duel.lost_at and boottime()
+
+
+def confirmed(duel: Duel) -> None:
+    """Lose the machine in an outage, beside a dead device, and say by hand that it is off."""
+    outage(duel, killed)
+    until(lambda: duel.device.asked, "the other node fences", SEEN_S)
+    duel.new.machine.type("consul-supervisor confirm-off app --reason 'switched off by hand'")
+
+
 def _typed(duel: Duel, line: str, sign: str = "struck") -> None:
     """Type the line on the holder's console, and return once that shows what the line has done."""
     duel.old.machine.type(f"{line}; echo struck")
     duel.old.see(sign)
 
 
+def _outlasting(name: str, play: Play, end: End, **more: Any) -> Scene:
+    """Return a scene whose holder outlasts an outage, beside three servers."""
+    usual = {"servers": 3, "gossip": STEADY, "outage_s": OUTAGE_S}
+    if end is End.HELD:
+        usual["witness_s"] = 2 * TTL_S  # by then a session that nobody renews has ended
+    return Scene(name, play, end, **{**usual, **more})
+
+
 SLOW_STOP, STOP_ON_DISK = f"sleep 8; {STOP}", f"touch {DATA}/x && {STOP}"
 GONE_S = DETECTION_S + ACT_S
 WAITED_S = LOCK_DELAY_S + GONE_S
+LONG_WAIT = {
+    "soonest_s": ASKED_S,
+    "latest_s": ASKED_S + GONE_S,
+    "manner": Manner.DEAD,
+    "shots": -9,
+}
 SCENES = (
     Scene("killed", killed, End.FENCED, median_s=9.0),
     Scene("killed with Consul's leader", led_away, End.FENCED, latest_s=GONE_S + LEADER_S, servers=3),
@@ -188,6 +238,21 @@ SCENES = (
     Scene("device dead", cut_off, End.WAITED, LOCK_DELAY_S, WAITED_S, Manner.DEAD, shots=-3),
     Scene("device fails", cut_off, End.WAITED, LOCK_DELAY_S, WAITED_S, Manner.FAILS, shots=-9),
     Scene("device slow", cut_off, End.FENCED, SLOW_S + 2.0, SLOW_S + 2.0 + GONE_S, Manner.SLOW),
+    _outlasting("outage alone", outage, End.HELD),
+    _outlasting("outage, supervisor killed", partial(outage, meanwhile=restarted), End.HELD, outage_s=LONG_S),
+    _outlasting("outage, machine lost", partial(outage, meanwhile=killed), End.FENCED, latest_s=RETURN_S),
+    _outlasting("outage, device dead", partial(outage, meanwhile=killed), End.WAITED, **LONG_WAIT),
+    _outlasting(
+        "outage, confirmed",
+        confirmed,
+        End.CONFIRMED,
+        latest_s=2 * RETURN_S,
+        manner=Manner.DEAD,
+        shots=-9,
+    ),
+    # Consul works, so the holder loses its session, whatever its lease.
+    _outlasting("long lease, cut off", cut_off, End.FENCED),
+    _outlasting("long lease, device dead", cut_off, End.WAITED, **LONG_WAIT),
     # Both act, but not for longer than the lease of the one that is cut off.
     Scene("device lies", cut_off, End.BOTH, 2.0, LOCK_DELAY_S, Manner.LIES, witness_s=LOCK_DELAY_S),
 )
@@ -209,4 +274,4 @@ def run(scene: Scene, lab: Lab) -> tuple[Verdict, str]:
         verdict = judge(old.stamps, new.stamps, duel.lost_at, duel.device.asked, reset=reset)
         latest_s = scene.latest_s if scene.end is End.BOTH else patient(scene.latest_s)
         wanted = (scene.end, scene.soonest_s, latest_s, old.machine.name, scene.shots)
-        return verdict, missed(verdict, *wanted, reset=scene.reset)
+        return verdict, missed(verdict, *wanted, gap_s=patient(GAP_S), reset=scene.reset)

@@ -1,6 +1,7 @@
 """The judge finds what is wrong in stamps written by hand, and the device fails as it is told to."""
 
 import socket
+from collections.abc import Sequence
 
 import pytest
 
@@ -24,11 +25,16 @@ def missing(
     shot_at: float = 17.0,
     shots: int = 1,
     reset: bool = False,
+    more: Sequence[Line] = (),
 ) -> str:
-    """Return what is missing for this end 2 to 11 s after a loss at 10 s, where the device was asked that."""
+    """Return what is missing for this end 2 to 11 s after a loss at 10 s, where the device was asked that.
+
+    more: what the first node says after all that.
+    """
     new = [] if new_since is None else acting(new_since, new_since + 2.0, guard)
     at = [(shot_at, name) for name in asked]
-    verdict = judge(acting(0.0, old_until, "none"), new, None if end is End.HELD else 10.0, at, reset=reset)
+    old = [*acting(0.0, old_until, "none"), *more]
+    verdict = judge(old, new, None if end is End.HELD else 10.0, at, reset=reset)
     return missed(verdict, end, 2.0, 11.0, "node-1", shots)
 
 
@@ -38,6 +44,7 @@ def test_what_is_expected_misses_nothing() -> None:
     assert missing(End.HELD, "", new_since=None) == ""
     assert missing(End.BOTH, "fenced", "node-1", old_until=20.0) == ""
     assert missing(End.WAITED, "waited", *["node-1"] * 9, shots=-9) == ""
+    assert missing(End.CONFIRMED, "confirmed", "node-1", shots=-9) == ""
 
 
 @pytest.mark.parametrize(
@@ -57,6 +64,8 @@ def test_what_is_expected_misses_nothing() -> None:
         missing(End.FENCED, "fenced", "node-1", old_until=18.1),
         missing(End.SAID, "said", "node-1"),
         missing(End.HELD, "said"),
+        missing(End.HELD, "", new_since=None, more=unguarded(12.1, 13.0, 7)),
+        missing(End.HELD, "", new_since=None, more=[Line(10.0, "on_lose")]),
         missing(End.BOTH, "fenced", "node-1", old_until=21.5),
     ],
 )
