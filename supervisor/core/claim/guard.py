@@ -54,7 +54,7 @@ class Guard:
     shot: str | None = None  # the target of the newest attempt of the fence. None: it has made none
     end: GuardEnd | None = None  # how the guard has ended. None: it lasts
     is_long: bool = False  # by the key's flags the record may say more than a minute
-    longest_s: float = 0.0  # the longest lease that a record named which this guard has read
+    longest_s: float | None = None  # the longest lease that a record named which this guard has read
     waited_s: float = 0.0  # how long guards before this one have waited for that lease
     noted_s: float = 0.0  # how long this one and those have waited for it, as the record is to say
     # The session of the former holder, whose word alone counts, because Consul has lost what it said of it.
@@ -64,7 +64,7 @@ class Guard:
 
     def behind(self, lease_s: float, former: TenureRecord | None) -> "Guard":
         """Wait for so long, and shoot nobody, because Consul has lost what it said of the former holder."""
-        longest_s, word_of = max(self.longest_s, lease_s), "" if former is None else former.session
+        longest_s, word_of = max(self.longest_s or 0.0, lease_s), "" if former is None else former.session
         return replace(self, word_of=word_of, longest_s=longest_s, record=self.record or former)
 
     @property
@@ -90,7 +90,10 @@ class Guard:
         stopping_at = min(self.stopping_at, now) if record.state is State.STOPPING else self.stopping_at
         guard = replace(self, record=record, stopping_at=stopping_at, end=end)
         if record.session:
-            longest_s, is_long = max(self.longest_s, record.lock_delay_s), self.is_long or record.is_long
+            longest_s, is_long = (
+                max(self.longest_s or 0.0, record.lock_delay_s),
+                self.is_long or record.is_long,
+            )
             guard = replace(guard, longest_s=longest_s, is_long=is_long)
         if read is None or record.session != read.session:
             waited_s = max(0.0, record.waited_s - (now - self.lost_at))  # a guard before may have gone on
@@ -105,7 +108,7 @@ class Guard:
         if fence is not None and fence.required:
             return NEVER
         unread_s = OUTAGE_LOCKOUT_MAX_S if self.is_long else UNREADABLE.lock_delay_s
-        return self.lost_at - self.waited_s + (self.longest_s or unread_s)
+        return self.lost_at - self.waited_s + (unread_s if self.longest_s is None else self.longest_s)
 
     def shoots_at(self, fence: Fence | None) -> float:
         """Return when the fence begins. NEVER: nobody may be shot."""

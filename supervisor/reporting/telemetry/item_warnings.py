@@ -237,7 +237,7 @@ def _waits(contender: Contender, guard: Guard, wall: float) -> str:
 def long_waited_for(guard: Guard) -> str:
     """Return the machine that confirm-off must name, because it may act for long. Blank: none to be typed."""
     name = (guard.record or UNREADABLE).name
-    is_long = guard.is_long and guard.longest_s > LOCK_DELAY_MAX_S
+    is_long = guard.is_long and (guard.longest_s or 0.0) > LOCK_DELAY_MAX_S
     return name if is_long and name.isascii() and " " not in name else ""
 
 

@@ -179,7 +179,8 @@ def confirmed(duel: Duel) -> None:
     """Lose the machine in an outage, beside a dead device, and say by hand that it is off."""
     outage(duel, killed)
     until(lambda: duel.device.asked, "the other node fences", SEEN_S)
-    duel.new.machine.type("consul-supervisor confirm-off app --reason 'switched off by hand'")
+    named = f"--machine {duel.old.machine.name}"
+    duel.new.machine.type(f"consul-supervisor confirm-off app {named} --reason 'switched off by hand'")
 
 
 def _typed(duel: Duel, line: str, sign: str = "struck") -> None:
