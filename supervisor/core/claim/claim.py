@@ -439,7 +439,8 @@ class Claim:
             return replace(self, record=None, guard=None)
         is_long = view.is_long or self._is_long(self.record)
         guard = Guard(now, self.here, None if ours is None else ours.target, free_at, is_long=is_long)
-        guard = replace(guard, returned_at=self.returned_at)
+        was_lost = self.memory.lost is not None and now < self.memory.lost.ends_at
+        guard = replace(guard, returned_at=self.returned_at, is_blind=was_lost)
         if lost is not None:
             guard = guard.behind(lost.lease_s, lost.former)
         return replace(self, record=None, guard=guard)

@@ -57,20 +57,16 @@ class Guard:
     longest_s: float | None = None  # the longest lease that a record named which this guard has read
     waited_s: float = 0.0  # how long guards before this one have waited for that lease
     noted_s: float = 0.0  # how long this one and those have waited for it, as the record is to say
-    # The session of the former holder, whose word alone counts, because Consul has lost what it said of it.
-    # Blank: it is not known. None: Consul has lost nothing.
+    is_blind: bool = False  # Consul has lost what it said of the former holder, so nobody is shot
+    # The session of that holder, whose word alone counts. Blank: it is not known. None: any word counts.
     word_of: str | None = None
     returned_at: float = LONG_AGO  # when Consul answered this node again after it had been silent
 
     def behind(self, lease_s: float, former: TenureRecord | None) -> "Guard":
         """Wait for so long, and shoot nobody, because Consul has lost what it said of the former holder."""
         longest_s, word_of = max(self.longest_s or 0.0, lease_s), "" if former is None else former.session
-        return replace(self, word_of=word_of, longest_s=longest_s, record=self.record or former)
-
-    @property
-    def is_blind(self) -> bool:
-        """Whether Consul has lost what it said of the former holder, so that nobody is shot."""
-        return self.word_of is not None
+        record = self.record or former
+        return replace(self, is_blind=True, word_of=word_of, longest_s=longest_s, record=record)
 
     def observe(self, record: TenureRecord | None, session: str, sent_at: float, now: float) -> "Guard":
         """Take the record as it is now. None: it is absent, which ends nothing, and then nobody is shot.

@@ -27,6 +27,7 @@ QUICK = replace(OUTAGE, outage_s=None)
 LONG = replace(GUARDED, is_long=True)
 SAID_S = 137.895  # (120 + 2 x 3 + 5) / 0.95
 BELIEF_S = 126.0
+HELD = replace(p.OURS, has_record_flags=True, is_long=True)
 LONG_RECORD = replace(RECORD, lock_delay_s=1000.0, margin_s=1.5)
 
 
@@ -381,6 +382,16 @@ def test_a_key_that_fell_back_to_an_earlier_holder_is_one_of_another_consul() ->
     play.on(1.1, p.READ, replace(LONG, index=10, modify_index=8))
     lost = play.contender.claim.memory.lost
     assert lost is not None and (lost.lease_s, lost.former, lost.is_ours) == (1000.0, LONG_RECORD, False)
+
+
+def test_a_holder_whose_consul_fell_back_to_an_earlier_one_shoots_nobody_either() -> None:
+    """The record that a snapshot has brought back may name a machine that has done nothing since."""
+    play = holding()
+    play.happens(3.2, e.Tick())
+    play.on(3.3, p.READ, replace(p.RIVAL, index=6, modify_index=6, has_record_flags=True, is_long=True))
+    assert play.contender.claim.memory.lost is not None and play.contender.claim.memory.lost.is_ours
+    claim = play.contender.claim.begun(HELD, "new", 4.0, None, 4.0)
+    assert claim.guard is not None and claim.guard.is_blind and claim.guard.word_of is None
 
 
 def test_a_short_record_that_follows_a_long_one_is_no_other_consul() -> None:
