@@ -75,8 +75,7 @@ def check_lease(settings: ItemSettings, path: KeyPath, report: Report, around: S
             report.refuse(guard, f"leaves no time for the watchdog: {text}: {remedy}")
     if settings.fence is not None:
         _check_fence(settings, settings.fence, path, report)
-    rides_out = settings.fence is not None and settings.fence.outage_s is not None
-    if lease.silence_s < around.silence_s and not rides_out:
+    if lease.silence_s < around.silence_s and settings.outage_s is None:
         report.warn(guard, _little_silence(settings, around))
     if return_s(settings, around) > settings.lockout_s and not settings.accept_overlap:
         report.warn(guard, _late_return(settings, around))
@@ -127,9 +126,9 @@ def lease_on_record(settings: ItemSettings) -> Lease:
 
 def outage_sum(settings: ItemSettings) -> str:
     """Return the sum of how long others wait for a holder by its tenure record."""
-    lease, fence = lease_of(settings), settings.fence
+    lease = lease_of(settings)
     terms = {"2 x interval": lease.interval_s, "lose_time": lease.lose_time_s}
-    terms = {"outage": (fence and fence.outage_s) or 0.0} | terms
+    terms = {"outage": settings.outage_s or 0.0} | terms
     return f"{format_duration(lease.asked_s)} = ({_added(terms)}) / {1 - MARGIN_SHARE:g}"
 
 

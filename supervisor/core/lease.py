@@ -50,12 +50,21 @@ class Lease:
     # How long a node that has acquired the key of such a holder waits at most before it acts. None: fence has
     # to succeed.
     wait_s: float | None = 0.0
-    asked_s: float = (
-        0.0  # how long others are to wait by the tenure record: ``lockout_s``, or longer by `outage`
-    )
+    # How long others are to wait by the tenure record: ``lockout_s``, or longer by `outage`.
+    asked_s: float = 0.0
     # How long belief lasts after the newest contact: ``room_s``, or longer by the part of ``asked_s`` that
     # tenure record and journal have already.
     belief_s: float = 0.0
+
+    @property
+    def leased_s(self) -> float:
+        """How long belief is to count on others to wait by the tenure record. 0: as long as lock_delay."""
+        return self.asked_s if self.asked_s > self.lockout_s else 0.0
+
+    @property
+    def outlasts(self) -> bool:
+        """Whether belief outlasts the lock-delay now."""
+        return self.belief_s > self.room_s
 
     @property
     def silence_s(self) -> float:
@@ -154,7 +163,7 @@ def _lease(settings: ItemSettings, lockout_s: float, lose_time_s: float) -> Leas
     room_s = lockout_s - margin_s - lose_time_s
     if room_s < ROOM_MIN_S and settings.accept_overlap and ttl_s is not None:
         room_s = ttl_s
-    fence, outage_s = settings.fence, None if settings.fence is None else settings.fence.outage_s
+    fence, outage_s = settings.fence, settings.outage_s
     shortest = room_s if ttl_s is None else min(ttl_s, room_s)
     shortest = shortest if outage_s is None else min(shortest, OUTAGE_TTL_MAX_S)
     # Not as the file wishes where a semaphore's .lock has left less room than the file's check assumed.

@@ -153,6 +153,7 @@ class Rewrite(Request):
     record: TenureRecord | None = None  # our tenure record, written with it
     ends_record: bool = False  # whosever tenure record there is goes, because this node keeps none
     record_index: int = 0  # the ModifyIndex of the record that was read. 0: there was none
+    is_long: bool = False  # our record says more than a minute
 
 
 @dataclass(frozen=True, slots=True)

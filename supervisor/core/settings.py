@@ -179,6 +179,11 @@ class ItemSettings:
         return self.session.lock_delay_s
 
     @property
+    def outage_s(self) -> float | None:
+        """How long Consul may be silent without a loss, by ``fence.outage``. None: the file does not say."""
+        return None if self.fence is None else self.fence.outage_s
+
+    @property
     def hooks(self) -> tuple[Hook, ...]:
         listed = (hook for name in HOOK_EVENTS for hook in self.hooks_of(name))
         single = (self.check_hook, None if self.fence is None else self.fence.hook)

@@ -315,8 +315,7 @@ def _is_leased(contender: Contender) -> bool:
         return True
     if wanted is not None and wanted.watchdog == contender.settings.watchdog:  # else: NEXT_TENURE
         lease = lease_of(wanted)
-    keeper, asked_s = contender.record_keeper, lease.asked_s if lease.asked_s > lease.lockout_s else 0.0
-    return asked_s == tenure.leased_s == (keeper.found_s if keeper.kept is None else keeper.kept.leased_s)
+    return lease.leased_s == tenure.leased_s == contender.record_keeper.in_journal_s
 
 
 def _obstacle(verb: Verb, contender: Contender) -> str:

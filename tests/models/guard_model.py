@@ -392,7 +392,7 @@ class _BehindTheGuard:
                 continue
             assert contender.claim.memory.lost is None, f"{node.name} takes Consul for another one"
             tenure, lease = contender.tenure, contender.lease
-            if tenure is None or not tenure.believes or lease.belief_s == lease.room_s:
+            if tenure is None or not tenure.believes or not lease.outlasts:
                 continue
             if consul.session == tenure.session:
                 assert said is not None and said.session == tenure.session and consul.is_long
@@ -943,8 +943,10 @@ class _BehindTheGuard:
                 if claim is not None or request.ends_record:
                     if request.record_index != (consul.record_at if consul.record else 0):
                         return consul, o.RecordExists()
-                is_long = claim is not None and claim.is_long
-                consul = consul.wrote(value=value, guarded=claim is not None, is_long=is_long)
+                assert request.is_long is (claim is not None and claim.is_long), (
+                    "the flags tell of another one"
+                )
+                consul = consul.wrote(value=value, guarded=claim is not None, is_long=request.is_long)
                 if claim is None:
                     return (consul.with_record(None) if request.ends_record else consul), o.Done()
                 return consul.with_record(claim), o.Done(record_index=consul.index)

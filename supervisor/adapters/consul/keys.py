@@ -133,11 +133,7 @@ def rewrite(request: Rewrite) -> Call:
     (agent/consul/state/kvs.go, kvsSetTxn: only a lock carries it on).
     """
     record, index = request.record, request.record_index
-    flags = (
-        SEMAPHORE_FLAGS
-        if request.of_slot
-        else _flags(record is not None, record is not None and record.is_long)
-    )
+    flags = SEMAPHORE_FLAGS if request.of_slot else _flags(record is not None, request.is_long)
     check: dict[str, object] = {"Verb": "check-session", "Key": request.key, "Session": request.session}
     operations = [check, _lock(request, flags)]
     if record is not None or (request.ends_record and index):

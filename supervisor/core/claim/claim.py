@@ -163,7 +163,7 @@ class Claim:
         request = replace(request, record_index=self.record_index)
         if record is None:
             return replace(request, ends_record=isinstance(view, KeyView) and view.has_record_flags)
-        return replace(request, record=self._next(record))
+        return replace(request, record=self._next(record), is_long=record.is_long)
 
     def _next(self, record: TenureRecord) -> TenureRecord:
         return replace(record, serial=1 + (0 if self.record is None else self.record.serial))
@@ -276,9 +276,7 @@ class Claim:
 
     def compared(self, view: View, session: str | None, asked_s: float, now: float) -> "Claim":
         """Compare a consistent view with what is remembered of a long record: see ``Memory``."""
-        if self.memory.view is None or not isinstance(view, KeyView):
-            return self
-        if not self.memory.doubts(view):
+        if not isinstance(view, KeyView) or not self.memory.doubts(view):
             return self
         claim = self._without_word(session, asked_s, now)
         return replace(claim, memory=claim.memory.seen(view))

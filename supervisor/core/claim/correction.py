@@ -5,7 +5,7 @@ that it stops, and a node of which nothing acts ends what its session, machine o
 """
 
 from supervisor.core.claim.claim import Claim
-from supervisor.core.claim.record import ABSENT, LEFT_BEHIND, SAME_TARGET, State, TenureRecord
+from supervisor.core.claim.record import ABSENT, LEFT_BEHIND, SAME_TARGET, State, TenureRecord, no_shorter
 from supervisor.core.frozen import replace
 from supervisor.core.machines.session import Session
 from supervisor.core.machines.tenure import Phase, Tenure
@@ -71,8 +71,7 @@ def correction(
     if ours is None:
         return stops
     # By the hooks in force, which a reload may have made longer than the record could say yet.
-    times = {each: max(getattr(record, each), getattr(ours, each)) for each in ("lose_time_s", "margin_s")}
-    return replace(stops, **times)
+    return no_shorter(stops, ours, "lose_time_s", "margin_s")
 
 
 def fault(item: str, claim: Claim, view: View | None, other: TenureRecord, ours: TenureRecord | None) -> str:

@@ -86,11 +86,8 @@ class Guard:
         stopping_at = min(self.stopping_at, now) if record.state is State.STOPPING else self.stopping_at
         guard = replace(self, record=record, stopping_at=stopping_at, end=end)
         if record.session:
-            longest_s, is_long = (
-                max(self.longest_s or 0.0, record.lock_delay_s),
-                self.is_long or record.is_long,
-            )
-            guard = replace(guard, longest_s=longest_s, is_long=is_long)
+            longest_s = max(self.longest_s or 0.0, record.lock_delay_s)
+            guard = replace(guard, longest_s=longest_s, is_long=self.is_long or record.is_long)
         if read is None or record.session != read.session:
             waited_s = max(0.0, record.waited_s - (now - self.lost_at))  # a guard before may have gone on
             guard = replace(guard, waited_s=waited_s, noted_s=record.waited_s)

@@ -78,6 +78,10 @@ def in_whole_ms(length_s: float) -> float:
 
 def merge(kept: TenureRecord, claim: TenureRecord) -> TenureRecord:
     """Return our record as it stands, no shorter than the settings of the file ask for."""
-    lengths = ("lock_delay_s", "lose_time_s", "margin_s")
-    longest = {each: max(getattr(kept, each), getattr(claim, each)) for each in lengths}
-    return replace(kept, state=claim.state, waited_s=0.0, **longest)
+    kept = no_shorter(kept, claim, "lock_delay_s", "lose_time_s", "margin_s")
+    return replace(kept, state=claim.state, waited_s=0.0)
+
+
+def no_shorter(kept: TenureRecord, claim: TenureRecord, *lengths: str) -> TenureRecord:
+    """Return the record that is kept, with each of these lengths no shorter than in the other."""
+    return replace(kept, **{each: max(getattr(kept, each), getattr(claim, each)) for each in lengths})

@@ -135,7 +135,7 @@ def follow_record(contender: Contender, now: float) -> Contender:
     tenure, lease, claim = contender.tenure, contender.lease, contender.claim
     if tenure is None or not tenure.believes or tenure.phase is Phase.GUARDING:
         return contender
-    asked_s = lease.asked_s if lease.asked_s > lease.lockout_s else 0.0
+    asked_s = lease.leased_s
     if asked_s == tenure.leased_s == 0.0:
         return contender
     leased_s, said_s = tenure.leased_s, claim.said_s(tenure.session)

@@ -259,13 +259,12 @@ class Contender:
         tenure, settings = self.tenure, self.settings
         if tenure is None or tenure.phase is not Phase.ADOPTING or not tenure.acquire_done:
             return False
-        outlasts = self.lease.belief_s > self.lease.room_s
-        return outlasts and settings.run is None and settings.on_adopt == "none"
+        return self.lease.outlasts and settings.run is None and settings.on_adopt == "none"
 
     def rides_out(self, now: float) -> bool:
         """Return whether this node holds on in a silence of Consul, because of `outage`."""
         tenure, lease = self.tenure, self.lease
-        if tenure is None or not tenure.believes or lease.belief_s == lease.room_s:
+        if tenure is None or not tenure.believes or not lease.outlasts:
             return False
         return now - tenure.contact > lease.fresh_s
 

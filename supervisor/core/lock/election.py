@@ -311,11 +311,8 @@ class ElectionLock(Lock):
         """Return the key with the flags that this request has written."""
         if self.view is None or (request.record is None and not request.ends_record):
             return self
-        has_record, is_long = (
-            request.record is not None,
-            request.record is not None and request.record.is_long,
-        )
-        return replace(self, view=replace(self.view, has_record_flags=has_record, is_long=is_long))
+        has_record = request.record is not None
+        return replace(self, view=replace(self.view, has_record_flags=has_record, is_long=request.is_long))
 
     # --- reads -------------------------------------------------------------------------------------
 

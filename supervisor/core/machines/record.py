@@ -41,7 +41,12 @@ class RecordKeeper:
         """Return how far the belief of this tenure counts by its tenure record: see ``Tenure``."""
         if not tenure.recorded:
             return tenure.leased_s  # nothing of it has begun
-        return min(tenure.leased_s, self.found_s if self.kept is None else self.kept.leased_s)
+        return min(tenure.leased_s, self.in_journal_s)
+
+    @property
+    def in_journal_s(self) -> float:
+        """What the journal says of ``leased_s``."""
+        return self.found_s if self.kept is None else self.kept.leased_s
 
     def answered(self, event: RecordWritten, now: float) -> "RecordKeeper":
         if event.ok:

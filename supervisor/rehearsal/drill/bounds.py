@@ -71,7 +71,7 @@ def guard_s(item: ItemSettings) -> float:
 
 def outage_s(item: ItemSettings) -> float:
     """Return how long Consul may be silent without a loss, by ``fence.outage``. 0: the file has none."""
-    return 0.0 if item.fence is None else item.fence.outage_s or 0.0
+    return item.outage_s or 0.0
 
 
 def play_s(item: ItemSettings) -> float:

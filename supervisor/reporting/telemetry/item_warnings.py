@@ -174,6 +174,12 @@ def pauses_of(contender: Contender, command: Callable[[str, str], Event | None],
             yield f"{since}until {ends if until == NEVER else f'{when(until)} or {ends}'}".lstrip()
 
 
+def silent_since(contender: Contender, now: float, wall: float) -> str | None:
+    """Return since when Consul is silent, if this node rides that out by `outage`. None: it does not."""
+    tenure = contender.tenure if contender.rides_out(now) else None
+    return None if tenure is None else when(round(wall + tenure.contact))
+
+
 def silence_of(contender: Contender, now: float, wall: float) -> dict[str, Any]:
     """Return the fields of the status about a silence of Consul. wall: Unix time less the core's clock."""
     tenure, lease = contender.tenure, contender.lease
@@ -181,24 +187,22 @@ def silence_of(contender: Contender, now: float, wall: float) -> dict[str, Any]:
     found["lease_runs_out"] = lease_runs_out(contender, now)
     if tenure is not None and tenure.believes:
         found["record_s"] = contender.claim.said_s(tenure.session) or None
-        if lease.belief_s > lease.room_s:
+        if lease.outlasts:
             found["outage_s"] = round(lease.belief_s - 2 * lease.interval_s, 3)
-        if contender.rides_out(now):
-            found["silent_since"] = when(round(wall + tenure.contact))
+        found["silent_since"] = silent_since(contender, now, wall)
+        if found["silent_since"]:
             found["acts_until"] = when(round(wall + tenure.expires_at(lease))) if contender.acts else None
     return found
 
 
 def outage_of(contender: Contender, now: float, wall: float) -> str:
     """Return the silence of Consul that this holder rides out, in words. Blank: there is none."""
-    found = silence_of(contender, now, wall)
-    since, until = found["silent_since"], found["acts_until"]
-    acts = (
-        f"acts until {until} without it, then on_lose"
-        if until
-        else "this node does not hold before it answers"
-    )
-    return f"Consul is silent since {since}; {acts}" if since else ""
+    if not (since := silent_since(contender, now, wall)):
+        return ""
+    until, acts = silence_of(contender, now, wall)["acts_until"], "this node does not hold before it answers"
+    if until:
+        acts = f"acts until {until} without it, then on_lose"
+    return f"Consul is silent since {since}; {acts}"
 
 
 def lease_runs_out(contender: Contender, now: float) -> bool:

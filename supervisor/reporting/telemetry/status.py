@@ -26,7 +26,14 @@ from supervisor.reporting.telemetry.event_log import Event
 from supervisor.reporting.telemetry.formatting import bounded, cannot_start, kept_in_silence, remedy, when
 from supervisor.reporting.telemetry.history import History
 from supervisor.reporting.telemetry.item_history import Attempt, ItemHistory, Transition
-from supervisor.reporting.telemetry.item_warnings import Shown, by, pauses_of, silence_of, warnings_of
+from supervisor.reporting.telemetry.item_warnings import (
+    Shown,
+    by,
+    pauses_of,
+    silence_of,
+    silent_since,
+    warnings_of,
+)
 
 VERSION = 1  # of the status; fields may be added, and none changes its meaning or is removed
 _FORGETS = "a boot of this machine forgets what changes now (pauses, stuck items, tenures, the configuration)"
@@ -93,15 +100,12 @@ class Status:
         device = self._contenders.devices.of_item(name)
         return None if device is None else max(0.0, device.fires_at - self._clock())
 
-    def silent_since(self, contender: Contender) -> str | None:
-        """Return since when Consul is silent, if this node rides that out by `outage`. None: it does not."""
-        since: str | None = silence_of(contender, self._clock(), self._wall() - self._clock())["silent_since"]
-        return since
-
     def kept(self, names: Iterable[str]) -> str:
         """Return why a command should not stop these items now. Blank: it may."""
-        known = self._contenders.by_name
-        return kept_in_silence({name: self.silent_since(known[name]) for name in names if name in known})
+        known, now = self._contenders.by_name, self._clock()
+        wall = self._wall() - now
+        since = {name: silent_since(known[name], now, wall) for name in names if name in known}
+        return kept_in_silence(since)
 
     def problems(self) -> list[str]:
         """Return what makes this daemon unhealthy, one line for each problem. Empty: it is healthy."""

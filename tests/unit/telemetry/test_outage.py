@@ -88,7 +88,7 @@ def test_a_record_that_says_another_time_than_the_file_is_a_warning(outage_s: fl
 
 
 def test_who_waits_behind_a_long_record_says_until_when_and_whether_anybody_is_shot() -> None:
-    """What guards have waited before counts. Of whom Consul knows nothing any more nobody is shot."""
+    """A guard subtracts what others have waited, and shoots nobody once Consul has lost its word."""
     former = replace(RECORD, lock_delay_s=RECORD_S, waited_s=300.0)
     play = guarding(former, fence=LONG)
     stage = Stage()
@@ -111,7 +111,7 @@ def test_who_waits_behind_a_long_record_says_until_when_and_whether_anybody_is_s
     ("now", "waited_s", "until"), [(5.0, 0.0, 1.0), (70.0, 60.0, 1.0), (5.0, 300.0, -295.0)]
 )
 def test_who_looks_on_counts_no_wait_twice(now: float, waited_s: float, until: float) -> None:
-    """It has seen the key taken at 1 s; the holder notes its own wait, or that of one before it."""
+    """This node has seen the key taken at 1 s; the next holder notes its wait, or that of a guard before."""
     stage = Stage()
     one: Any = stage.node.by_name["n"]
     view = replace(p.RIVAL, has_record_flags=True, is_long=True)
