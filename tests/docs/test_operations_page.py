@@ -301,6 +301,7 @@ def test_a_rehearsed_handover_comes_back_and_the_named_node_takes_over(
     assert " holds it, " in nodes.run_all([step_down])
     assert "losing (step-down), was holding: rehearsal" in nodes.run_all([events])
     second.wait_line("role", item="app", role="holding")
+    nodes.first.wait_line("role", item="app", role="waiting")  # with a session that is no longer the one it gave up
     nodes.wait_candidate()
     with nodes.shell_of(second) as elsewhere:
         assert " holds it, " in elsewhere.run(step_down)
