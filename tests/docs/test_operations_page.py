@@ -301,12 +301,13 @@ def test_a_rehearsed_handover_comes_back_and_the_named_node_takes_over(
     assert " holds it, " in nodes.run_all([step_down])
     assert "losing (step-down), was holding: rehearsal" in nodes.run_all([events])
     second.wait_line("role", item="app", role="holding")
-    nodes.first.wait_line("role", item="app", role="waiting")  # with a session that is no longer the one it gave up
+    nodes.first.wait_line("role", item="app", role="waiting")  # its former session is gone
     nodes.wait_candidate()
     with nodes.shell_of(second) as elsewhere:
         assert " holds it, " in elsewhere.run(step_down)
     until(lambda: len(nodes.first.lines("role", item="app", role="holding")) == 2, "it holds again")
 
+    second.wait_line("role", item="app", role="waiting")
     nodes.wait_candidate()
     members, step_down = typed(named)
     nodes.run_all([members])

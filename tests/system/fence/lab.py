@@ -26,7 +26,7 @@ class Agent:
     """An agent of Consul on a machine, as a server or a client."""
 
     def __init__(self, machine: Machine, name: str, servers: list[str], **config: object) -> None:
-        self._machine = machine
+        self._machine, self._servers = machine, servers
         self._place = f"/run/agents/{name}"
         ports = {"http": HTTP_PORT, "dns": -1, "grpc": -1, "serf_wan": -1}
         given = {
@@ -36,15 +36,16 @@ class Agent:
             "ports": ports,
         }
         joins = {
-            "retry_join": servers,
             "retry_interval": "1s",
             "disable_update_check": True,
             "log_level": "warn",
         }
-        self._config = json.dumps(given | joins | config)
+        self._config = given | joins | config
 
-    def start(self) -> None:
-        self._machine.type(f"mkdir -p /run/agents; echo {shlex.quote(self._config)} >{self._place}.json")
+    def start(self, *joins: str) -> None:
+        """Start the agent, which looks for its peers at these addresses as well."""
+        config = json.dumps({**self._config, "retry_join": [*self._servers, *joins]})
+        self._machine.type(f"mkdir -p /run/agents; echo {shlex.quote(config)} >{self._place}.json")
         begun = f"consul agent -config-file {self._place}.json >>{self._place}.log 2>&1"
         self._machine.type(f"{begun} & echo $! >{self._place}.pid")
 
@@ -91,14 +92,17 @@ class Servers(Client):
         return alive.status == 200 and {*names} <= {check["Node"] for check in alive.json()}
 
     @contextmanager
-    def stopped(self) -> Iterator[None]:
-        """Kill all servers for as long as the block takes; return as soon as they have a leader again."""
+    def stopped(self, *clients: str) -> Iterator[None]:
+        """Kill all servers for as long as the block takes; return as soon as they have a leader again.
+
+        clients: the addresses of agents that the servers look for, as docs/operations.md advises.
+        """
         for agent in self._agents:
             agent.end()
         until(lambda: not self._have_leader, "no server knows a leader", SEEN_S)
         yield
         for agent in self._agents:
-            agent.start()
+            agent.start(*clients)
         until(lambda: self._have_leader, "the servers have a leader again", SEEN_S)
 
     @property

@@ -167,7 +167,7 @@ def fencer_lost(duel: Duel) -> None:
 
 def outage(duel: Duel, meanwhile: Play = lambda duel: None) -> None:
     """Stop all servers for a while, in the middle of which something else happens."""
-    with duel.servers.stopped():
+    with duel.servers.stopped(*(each.machine.address for each in (duel.old, duel.new))):
         over_at = boottime() + SILENCE_S
         time.sleep(SILENCE_S / 2)
         meanwhile(duel)
