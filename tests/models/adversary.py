@@ -16,7 +16,7 @@ from supervisor.core import requests as r
 from supervisor.core.claim.record import UNREADABLE, State, TenureRecord
 from supervisor.core.contender.state import Contender
 from supervisor.core.frozen import replace
-from supervisor.core.lock.handover import hint_for
+from supervisor.core.lock.handover import naming
 from supervisor.core.machines.tenure import Phase
 from supervisor.core.settings import Place
 from supervisor.core.times import NEVER
@@ -156,7 +156,7 @@ def _tried(item: str, why_not: str = "") -> e.WatchdogTried:
 def _handed_over(election: Contender) -> Iterator[o.KeyView]:
     """Return a free key that a holder has handed over: to another contender, or to our session."""
     targets = ("other", election.session.id) if election.session.id else ("other",)
-    yield from (o.KeyView(7, None, hint_for(target), 3, 7, 1) for target in targets)
+    yield from (o.KeyView(7, None, naming(target), 3, 7, 1) for target in targets)
 
 
 def _another_file(election: Contender, hostile: frozenset[type]) -> Iterator[e.Event]:

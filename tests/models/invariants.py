@@ -423,7 +423,7 @@ def _hint_moves_the_try_alone(before: Contender, event: e.Event, now: float) -> 
             hinted = apply_event(before, event, now)
             plain = apply_event(before, replace(event, handover_to=None), now)
             assert _handing_over_to_nobody(hinted) == _handing_over_to_nobody(plain)
-        case e.Answered(request, out.KeyView(session=None, value=value) as view) if handover.hinted_session(
+        case e.Answered(request, out.KeyView(session=None, value=value) as view) if handover.named_session(
             value
         ):
             hinted = apply_event(before, event, now)
@@ -431,7 +431,7 @@ def _hint_moves_the_try_alone(before: Contender, event: e.Event, now: float) -> 
             moved_s = hinted.lock.try_at - plain.lock.try_at if hinted.lock.is_free else 0.0
             later_s = round(moved_s, 6)
             assert later_s <= handover.HANDOVER_S, "a hint delays a try for too long"
-            is_target = handover.hinted_session(value) == before.session.id
+            is_target = handover.named_session(value) == before.session.id
             assert later_s <= 0.0 if is_target else later_s >= 0.0, "a hint moves a try the wrong way"
             assert _at_no_time(_without_hints(hinted)) == _at_no_time(plain), "a hint does more than that"
 
@@ -483,7 +483,7 @@ def _without_hints(contender: Contender) -> Contender:
 
 
 def _without_hint(view: out.View | None) -> out.View | None:
-    if isinstance(view, out.KeyView) and (target := handover.hinted_session(view.value)):
+    if isinstance(view, out.KeyView) and (target := handover.named_session(view.value)):
         return replace(view, value=target.encode())
     return view
 

@@ -30,7 +30,7 @@ from supervisor.core.contender.lifecycle import depart
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.frozen import replace
-from supervisor.core.lock.handover import hinted_session
+from supervisor.core.lock.handover import named_session
 from supervisor.core.machines.tenure import ORDERED
 from supervisor.core.settings import ElectionSettings, Watchdog
 from supervisor.core.watchdog import Device
@@ -565,7 +565,7 @@ class _BesideARival:
                     return world, o.LostRace()
                 return replace(world, value=value), o.Done()
             case r.Release(session=session, value=value):
-                released = replace(world, holder="", hint=value if hinted_session(value) else b"")
+                released = replace(world, holder="", hint=value if named_session(value) else b"")
                 return released if world.holder == session else world, o.Done()
             case r.DestroySession(session=session):
                 return self._without(world, session), o.Done()

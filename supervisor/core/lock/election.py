@@ -173,7 +173,7 @@ class ElectionLock(Lock):
         if self.is_free:
             return replace(self, view=view, seen_free_at=max(observation.true_since, self.seen_free_at))
         since = observation.true_since if observation.after_index else now
-        target = handover.hinted_session(view.value)
+        target = handover.named_session(view.value)
         is_target = target == our_session
         drawn_s = self._next_backoff_s
         backoff_s = 0.0 if is_target else drawn_s + self.leaves_s
@@ -193,7 +193,7 @@ class ElectionLock(Lock):
         return replace(self, seen_free_at=LONG_AGO, opens_at=NEVER)
 
     def is_handed_to(self, session: str) -> bool:
-        return self.view is not None and handover.hinted_session(self.view.value) == session
+        return self.view is not None and handover.named_session(self.view.value) == session
 
     @property
     def _next_backoff_s(self) -> float:
@@ -293,14 +293,14 @@ class ElectionLock(Lock):
         return replace(key, attempt_probability=backoff.decrease(self.attempt_probability) if failed else 1.0)
 
     def release_for(self, terms: Terms, session: Session, value: bytes, now: float) -> Release:
-        """Return the release, which leaves the value of the key as it is, or the hint of a hand-over.
+        """Return the release, which leaves the value of the key as it is, or names a successor.
 
-        An older hint in the key has had its effect, so our own value replaces it.
+        A successor that the key names already has come and gone, so our own value replaces it.
         """
         kept = self.view.value if self.view is not None else value
         if session.handover_to:
-            kept = handover.hint_for(session.handover_to)
-        elif handover.hinted_session(kept):
+            kept = handover.naming(session.handover_to)
+        elif handover.named_session(kept):
             kept = value
         return Release(terms.item, now, terms.exchange_s, terms.key, session.id, kept)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.core.lock.handover import hinted_session
+from supervisor.core.lock.handover import named_session
 from tests.consul.elections.scene import Scene
 from tests.consul.elections.test_foreign_data import consul_lock
 from tests.support.supervisor import COMMAND, ENVIRON, PATIENCE_S, ROOT, Supervisor, command, until
@@ -74,7 +74,7 @@ def test_a_target_is_named_as_its_node_in_consul_and_the_hint_has_no_session(sce
             assert entry is not None
             return b"" if entry["Session"] else bytes(entry["Value"])
 
-        assert hinted_session(until(hint, "the key is handed over")) == target
+        assert named_session(until(hint, "the key is handed over")) == target
         asked = command("leader", "--key", scene.key, environ={"CONSUL_HTTP_ADDR": scene.agent.url})
         assert (asked.returncode, asked.stdout) == (1, "")
         time.sleep(1.0)

@@ -13,7 +13,7 @@ from supervisor.core.contender.creation import new_contender
 from supervisor.core.contender.state import Contender
 from supervisor.core.contenders import Contenders
 from supervisor.core.lock.election import ElectionLock
-from supervisor.core.lock.handover import hint_for
+from supervisor.core.lock.handover import naming
 from supervisor.core.settings import ElectionSettings
 from tests.unit.core import play as p
 from tests.unit.core.slot_play import holding as holding_a_slot
@@ -118,7 +118,7 @@ def test_a_slot_counts_as_well() -> None:
 
 def test_the_target_of_a_hand_over_does_not_wait() -> None:
     node = leading(item("two"))
-    node.waits("two", replace(p.FREE, value=hint_for("s-two")))
+    node.waits("two", replace(p.FREE, value=naming("s-two")))
     assert node.tried() == ["one", "two"]
     lock = node.lock("two")
     assert lock.beside(5, "s-two").try_at == lock.try_at < lock.beside(5, "another").try_at

@@ -1,4 +1,4 @@
-"""step-down to a named node: the hint that the release leaves behind, and how each contender reads it."""
+"""step-down to a named node: the name that the release leaves behind, and how each contender reads it."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from supervisor.core import actions as a
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as req
-from supervisor.core.lock.handover import HANDOVER_S, hint_for, hinted_session
+from supervisor.core.lock.handover import HANDOVER_S, named_session, naming
 from tests.unit.core import play as p
 from tests.unit.core.slot_play import holding as holding_a_slot
 
@@ -18,16 +18,16 @@ DELAY_S = 2.0
 
 def handed_over(to: str = TARGET) -> o.KeyView:
     """Return the key as the release of a holder that steps down leaves it."""
-    return o.KeyView(12, None, hint_for(to), 3, 12, 3)
+    return o.KeyView(12, None, naming(to), 3, 12, 3)
 
 
-# --- the hint ----------------------------------------------------------------------------------------
+# --- the name ----------------------------------------------------------------------------------------
 
 
-def test_a_hint_names_its_target() -> None:
+def test_the_value_names_its_target() -> None:
     session = "0fb3cba9-26e7-4cbb-9b4b-6e1a3c5b2c11"
-    assert hinted_session(hint_for(session)) == session
-    assert hint_for("s") == b'{"consul-supervisor":{"handover_to":"s"}}'
+    assert named_session(naming(session)) == session
+    assert naming("s") == b'{"consul-supervisor":{"handover_to":"s"}}'
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_a_hint_names_its_target() -> None:
     ],
     ids=lambda value: f"{len(value)} bytes",
 )
-def test_any_other_value_is_no_hint_and_delays_nobody(value: bytes) -> None:
-    assert hinted_session(value) is None
+def test_any_other_value_names_nobody_and_delays_nobody(value: bytes) -> None:
+    assert named_session(value) is None
     play = p.behind()
     play.does(1.0, p.WATCH, replace(handed_over(), value=value), "acquire s, watch 12")
 
@@ -67,14 +67,14 @@ def releasing(play: p.Play, to: str, *, for_s: float = 60.0) -> req.Release:
     return release
 
 
-def test_a_release_without_an_answer_is_repeated_with_the_hint() -> None:
+def test_a_release_without_an_answer_is_repeated_with_the_name() -> None:
     play = p.holding()
     releasing(play, TARGET)
-    assert play.prepared[-1].value == hint_for(TARGET)  # type: ignore[attr-defined]
+    assert play.prepared[-1].value == naming(TARGET)  # type: ignore[attr-defined]
     play.on(4.0, p.RELEASE, p.SILENCE)
     play.passes(5.0)
     releases = [action for _, action in play.log if isinstance(action, req.Release)]
-    assert [release.value for release in releases] == [hint_for(TARGET)] * 2
+    assert [release.value for release in releases] == [naming(TARGET)] * 2
 
 
 def test_a_later_session_hands_nothing_over() -> None:
@@ -84,8 +84,8 @@ def test_a_later_session_hands_nothing_over() -> None:
     assert play.contender.session.handover_to is None
 
 
-def test_a_hint_of_before_is_not_left_behind_again() -> None:
-    """This node tried without an answer and then gives up: its own value replaces a hint that is over."""
+def test_a_name_of_before_is_not_left_behind_again() -> None:
+    """This node tried without an answer and then gives up: its own value replaces the name."""
     play = p.behind()
     play.does(1.0, p.WATCH, handed_over("s"), "acquire s, watch 12")
     play.hears(1.1, e.StopAsked(), "")
@@ -99,7 +99,7 @@ def test_a_slot_is_not_handed_over() -> None:
     before = play.contender.settings.value
     play.happens(play.now, e.StepDownAsked("n", 60.0, TARGET))
     play.passes(play.now + 5.0)
-    assert not any(hint_for(TARGET) == getattr(action, "value", b"") for _, action in play.log)
+    assert not any(naming(TARGET) == getattr(action, "value", b"") for _, action in play.log)
     assert play.contender.settings.value == before
 
 
@@ -115,7 +115,7 @@ def test_the_others_leave_the_key_to_the_target() -> None:
 
 
 def test_the_time_counts_from_when_this_node_saw_the_key_free() -> None:
-    """Another hint on a free key prolongs nothing, even from another writer."""
+    """Another name on a free key prolongs nothing, even from another writer."""
     play = p.behind()
     play.does(1.0, p.WATCH, handed_over(), "watch 12")
     later = replace(handed_over("other"), index=13, modify_index=13)
@@ -143,7 +143,7 @@ def test_a_target_that_does_not_act_costs_ten_seconds_once() -> None:
 
 
 def test_a_node_that_starts_leaves_the_key_as_well() -> None:
-    """The node has no session yet, so the hint cannot name it."""
+    """The node has no session yet, so nothing can name it."""
     play = p.beginning()
     play.does(0.1, p.WATCH, handed_over(), "watch 12")
     play.does(0.2, p.CREATE, o.Created("s"), "")
@@ -161,11 +161,11 @@ def test_the_holder_that_handed_over_leaves_it_too_without_a_rest() -> None:
     assert play.contender.lock.try_at == 3.2 + HANDOVER_S
 
 
-def test_a_hint_of_a_holder_is_its_value_and_nothing_else() -> None:
+def test_what_a_holder_writes_is_its_value_and_nothing_else() -> None:
     """While the key has a Session its value is the leader's, even when it looks like a hint for this node."""
     play = p.behind()
-    play.does(1.0, p.WATCH, replace(p.RIVAL, index=11, value=hint_for("s")), "watch 11")
-    assert play.contender.lock.view is not None and play.contender.lock.view.leader == hint_for("s")
+    play.does(1.0, p.WATCH, replace(p.RIVAL, index=11, value=naming("s")), "watch 11")
+    assert play.contender.lock.view is not None and play.contender.lock.view.leader == naming("s")
     play.passes(30.0)
     assert play.times(p.ACQUIRE) == []
 
