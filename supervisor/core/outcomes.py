@@ -194,6 +194,14 @@ class KeyView:
 
 
 @dataclass(frozen=True, slots=True)
+class Hinted:
+    """A key as one server shows it by itself: no view, because that server may be behind the others."""
+
+    index: int  # the answer's X-Consul-Index, which is the ModifyIndex of a key that is present
+    present: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LockKey:
     """The key ``.lock`` of a semaphore."""
 
@@ -365,6 +373,7 @@ Outcome = (
     | Refused
     | Ineligible
     | Created
+    | Hinted
     | SessionAlive
     | SessionAltered
     | SessionGone

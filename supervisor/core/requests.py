@@ -12,12 +12,10 @@ from supervisor.core.settings import ServiceSettings, SessionSettings
 
 
 class Answerer(Enum):
-    """The part of Consul without which a request has no answer.
-
-    No request allows a stale answer, so none is answered by a server without a leader.
-    """
+    """The part of Consul without which a request has no answer."""
 
     AGENT = "the local agent alone"
+    SERVER = "one of Consul's servers, which may have no leader, or lag behind it"
     LEADER = "Consul's servers, which have a leader"
 
 
@@ -163,6 +161,7 @@ class WatchTenure(Request):
     key: str
     index: int = 0  # 0: it is answered at once
     wait_s: float = 0.0
+    is_stale: ClassVar[bool] = False
     consistent: ClassVar[bool] = True
     lag_s: ClassVar[float] = 0.0
 
@@ -220,6 +219,7 @@ class WatchSlots(SlotRequest):
     wait_s: float  # how long Consul waits for a change
     consistent: bool
     lag_s: float = 0.0  # how old the answer is before it is read
+    is_stale: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +276,15 @@ class WatchKey(Request):
     wait_s: float
     consistent: bool
     lag_s: float = 0.0  # how old the answer is before it is read
+    is_stale: ClassVar[bool] = False  # any server may answer by itself
+
+
+@dataclass(frozen=True, slots=True)
+class HintKey(WatchKey):
+    """A blocking query on the key in mode ``stale``, whose answer is no evidence: see ``core.lock.hint``."""
+
+    answerer: ClassVar[Answerer] = Answerer.SERVER
+    is_stale: ClassVar[bool] = True
 
 
 Watch = WatchKey | WatchSlots | WatchTenure

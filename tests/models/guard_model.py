@@ -455,7 +455,11 @@ class _BehindTheGuard:
             return False
         if node.cut and pending.answer is None:
             return True
+        if isinstance(request, r.HintKey):
+            return False
         if isinstance(request, r.WatchKey):
+            if "hints" in self.walk.may and node.contender is not None and node.contender.tenure is None:
+                return request.index == 0  # a watch hangs
             return request.index in {0} or request.index != world.consul.modify
         if isinstance(request, r.WatchTenure) and request.index:
             return request.index != world.consul.record_at
@@ -542,6 +546,7 @@ class _BehindTheGuard:
             yield from self._hook_ends(world, number, node.hook[0])
         if node.left:
             yield from self._process_ends(world, number)
+        yield from self._hinted(world, number, node)
         if (used := self._use(world, "crashes", node.name)) is not None:
             yield "is killed", self._killed(used, number)
         if (used := self._use(world, "reboots", node.name)) is not None:
@@ -564,6 +569,13 @@ class _BehindTheGuard:
                 if 0 <= file < len(every):
                     moved = self._with(used, number, file=file)
                     yield from self._turn(moved, number, e.SettingsChanged("n", every[file]))
+
+    def _hinted(self, world: World, number: int, node: Node) -> Moves[World]:
+        """Let a server show the key by itself: as it is, or newer, as one of another Consul would."""
+        asked = [p for p in world.pending if p.node == number and isinstance(p.request, r.HintKey)]
+        if asked and not node.cut and (used := self._use(world, "hints", node.name)) is not None:
+            for index in (world.consul.modify, world.consul.modify + 9):
+                yield from self._answers(used, asked[0], o.Hinted(index, present=True))
 
     def _of_consul(self, world: World) -> Moves[World]:
         consul = world.consul
@@ -813,6 +825,8 @@ class _BehindTheGuard:
                 assert isinstance(settings, ElectionSettings)
                 kept = {"record": record, "recorded": settings, "recorded_boot": node.boot}
                 return self._with(world, number, **kept)
+            case r.HintKey() if "hints" not in self.walk.may:
+                return world
             case r.Request():
                 self._may_ask(world, node, action)
                 return replace(world, pending=(*world.pending, Pending(number, action)))
@@ -1086,7 +1100,7 @@ LEFT = TenureRecord(
 FAULTS = frozenset(
     (
         "losses ends crashes reboots cuts pauses reloads downs deletes puts confirms plain forgets clones"
-        " restores wipes leaves outages remakes rolls"
+        " restores wipes leaves outages remakes rolls hints"
     ).split()
 )
 
@@ -1180,6 +1194,9 @@ WALKS = (
     walk("outage: required beyond the record", (OUTAGE, files("exclusive required outage")), fence=("fails",),
          cuts=1, only="cuts A"),
     walk("outage: Consul rolled back between two tenures", TWO_LONG, outages=1, downs=1, rolls=1),
+    walk("hints beside a watch that hangs", TWO_QUICK, hints=2, ends=1, cuts=1, only="cuts A, hints B"),
+    walk("hints and an acquire without an answer", TWO_QUICK, r.Acquire, hints=2, losses=1, ends=1,
+         only="hints B"),
     walk("three nodes", (QUICK, QUICK, QUICK), reboots=1, cuts=1, only="reboots B, cuts A"),
 )
 # fmt: on

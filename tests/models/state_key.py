@@ -26,6 +26,7 @@ from supervisor.core.claim.record import TenureRecord
 from supervisor.core.contender.state import Contender
 from supervisor.core.lock import election as keys
 from supervisor.core.lock import queue, semaphore, slots
+from supervisor.core.lock.hint import HINT_EVERY_S, Hint
 from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.machines.sequence import Sequence
@@ -242,6 +243,7 @@ _ALIKE: dict[How, dict[type, str]] = {
         LostWord: "ends_at",
         keys.ElectionLock: "paused_until",
         Lane: "due_at",
+        Hint: "read_at",
         Tenure: "reason_deadline",
         RecordKeeper: "due_at",
         Health: "due_at",
@@ -269,6 +271,7 @@ _ALIKE: dict[How, dict[type, str]] = {
     _told: {Change: "notified newest"},
     _known: {
         keys.ElectionLock: "index hold_index",
+        Hint: "index shown",
         Claim: "index record_index",
         Memory: "record_index",
         KeyView: "create_index modify_index lock_index",
@@ -280,6 +283,7 @@ _ALIKE: dict[How, dict[type, str]] = {
 _HOW: dict[tuple[type, str], How] = {
     (Tenure, "taken_at"): _taken_at,
     (Tenure, "contact"): _contact,
+    (Hint, "read_before"): lambda at, _, naming: naming.age(at, HINT_EVERY_S),
     (Tenure, "stopped_at"): lambda at, _, naming: naming.age(at, naming.leased_s) if naming.retries else 0.0,
     (Record, "stopped_at"): lambda at, _, naming: at is None,
     **dict.fromkeys(

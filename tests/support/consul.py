@@ -157,7 +157,7 @@ class Agent(Client):
         super().__init__(HOST, 0, token)
         self.folder = folder
         self._dev = not persistent and servers is None
-        self.serf_port = 0
+        self.serf_port = self.server_port = 0
         self._config: dict[str, object] = {
             "bind_addr": HOST,
             "node_name": f"test-{uuid.uuid4().hex[:12]}",
@@ -166,10 +166,10 @@ class Agent(Client):
             "leave_on_terminate": leave_on_terminate,
             "disable_update_check": True,
             "log_level": "warn",
-            **(config or {}),
         }
         if persistent:
             self._config |= {"server": True, "bootstrap_expect": 1, "data_dir": str(folder / "data")}
+        self._config |= config or {}
         if servers is not None:
             joins = {"retry_join": [f"{HOST}:{servers.serf_port}"], "retry_interval": "100ms"}
             self._config |= {"data_dir": str(folder / "data"), **joins}
@@ -229,6 +229,11 @@ class Agent(Client):
             self.port = 0
         raise RuntimeError(f"Consul did not start; the end of its log:\n{self.log[-LOG_TAIL:]}")
 
+    def begin(self) -> None:
+        """Start the agent, and return at once, because it waits for other servers."""
+        self._write_config()
+        self._spawn()
+
     def wait_ready(self) -> None:
         """Return when writes are answered, as after a ``thaw`` when the agent elects again."""
         if not self._ready():
@@ -272,6 +277,7 @@ class Agent(Client):
         assert isinstance(wanted, Mapping), "ports is a mapping"
         ports = {**chosen, "serf_wan": -1, "dns": -1, "grpc": -1, **wanted}
         self.port, self.serf_port = int(ports["http"]), int(ports["serf_lan"])
+        self.server_port = int(ports["server"])
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "consul.json").write_text(json.dumps({**self._config, "ports": ports}))
 

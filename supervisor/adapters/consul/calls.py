@@ -50,4 +50,6 @@ def key_path(key: str) -> str:
 
 def waiting(watch: Watch) -> dict[str, str]:
     query = {"index": str(watch.index), "wait": f"{watch.wait_s:g}s"}
+    if watch.is_stale:
+        return {**query, "stale": ""}
     return {**query, "consistent": ""} if watch.consistent else query

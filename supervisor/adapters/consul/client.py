@@ -20,6 +20,7 @@ from supervisor.adapters.consul.shared.listing import Listing
 from supervisor.adapters.consul.shared.query import (
     READ_S,
     ListQuery,
+    PrefixHinter,
     PrefixReader,
     PrefixWatcher,
     SharedQuery,
@@ -30,10 +31,12 @@ from supervisor.adapters.transport import Endpoint, ExchangeFailed, FailureKind,
 from supervisor.config import Config
 from supervisor.core.actions import PrepareWrite
 from supervisor.core.events import Answered
+from supervisor.core.frozen import replace
 from supervisor.core.lock.slots import LOCK
-from supervisor.core.outcomes import Denied, Outcome, Unknown
+from supervisor.core.outcomes import Denied, Hinted, KeyView, Outcome, Unknown
 from supervisor.core.requests import (
     DestroySession,
+    HintKey,
     LeaveSemaphore,
     MarkTenure,
     ReadKey,
@@ -98,9 +101,12 @@ class ConsulClient:
         self._large_permits = Limiter(LARGE_CONCURRENT_MAX)
         self._large_until: dict[str, float] = {}  # by prefix whose list, or by key whose value, was too large
         self._rates: dict[str, RateLimit] = {}  # by item, for its watch
+        self._watching_of: dict[tuple[str, type[Watch]], asyncio.Task[None]] = {}  # by item and kind of watch
         self._released_at: dict[str, float] = {}  # by item whose release has no answer yet
         self._watchers: dict[str, PrefixWatcher] = {}  # by prefix
         self._watcher_of: dict[str, PrefixWatcher] = {}  # by key
+        self._hinters: dict[str, PrefixHinter] = {}  # by prefix
+        self._hinter_of: dict[str, PrefixWatcher] = {}  # by key
         self._readers: dict[str, PrefixReader] = {}  # by prefix
         self._reader_of: dict[str, PrefixReader] = {}  # by key
         self.follow(config)
@@ -110,6 +116,8 @@ class ConsulClient:
         watched, read = watched_together(config), read_together(config)
         self._watchers = self._queries(PrefixWatcher, self._watchers, watched.values())
         self._watcher_of = {key: self._watchers[prefix] for key, prefix in watched.items()}
+        self._hinters = self._queries(PrefixHinter, self._hinters, watched.values())
+        self._hinter_of = {key: self._hinters[prefix] for key, prefix in watched.items()}
         self._readers = self._queries(PrefixReader, self._readers, read.values())
         self._reader_of = {key: self._readers[prefix] for key, prefix in read.items()}
         names = {settings.name for settings in config.items}
@@ -134,17 +142,26 @@ class ConsulClient:
         outcome is Unknown when no answer comes within the request's time.
         """
         if isinstance(request, WatchKey | ReadKey):
-            reads = isinstance(request, ReadKey) or not request.index
-            shared = (self._reader_of if reads else self._watcher_of).get(request.key)
+            shared = self._query_for(request)
             if shared is not None and shared.is_shared:
                 return self._shared(request, shared, deliver)
+        if isinstance(request, HintKey):
+            return self._send(request, deliver)
         if isinstance(request, Watch):
+            self._give_up(request)
             wait_s = self._rates.setdefault(request.item, RateLimit()).wait_s(self._clock())
-            return self._send_after(wait_s, request, deliver) if wait_s else self._send(request, deliver)
+            watching = self._send_after(wait_s, request, deliver) if wait_s else self._send(request, deliver)
+            return self._watching(request, watching)
         permits = self._permits_of(request)
         if permits.try_acquire():
             return self._with_permit(request, permits, self._send(request, deliver))
         return self._queued(request, deliver)
+
+    def _query_for(self, request: WatchKey | ReadKey) -> SharedQuery | None:
+        if isinstance(request, HintKey):
+            return self._hinter_of.get(request.key) if request.index else None
+        reads = isinstance(request, ReadKey) or not request.index
+        return (self._reader_of if reads else self._watcher_of).get(request.key)
 
     def _permits_of(self, request: Request | ListQuery) -> Limiter:
         if isinstance(request, ServiceRequest):
@@ -174,7 +191,7 @@ class ConsulClient:
         return self._codec.decode_present(service, response)
 
     async def close(self) -> None:
-        for query in (*self._watchers.values(), *self._readers.values()):
+        for query in (*self._watchers.values(), *self._hinters.values(), *self._readers.values()):
             await query.close()
         await self._transport.close()
         self.token.close()
@@ -185,6 +202,18 @@ class ConsulClient:
         """Send the watch after ``wait_s``. The lease counts from the core's earlier time, which is safe."""
         await asyncio.sleep(wait_s)
         await self._send(request, deliver)
+
+    async def _watching(self, request: Watch, under_way: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._watching_of[request.item, type(request)] = task
+        await under_way
+
+    def _give_up(self, request: Watch) -> None:
+        """End the former watch of this item, and its connection, because nobody waits for its answer."""
+        former = self._watching_of.pop((request.item, type(request)), None)
+        if former is not None:
+            former.cancel()
 
     def _send(self, request: Request, deliver: Deliver) -> Coroutine[Any, Any, None]:
         if isinstance(request, ReadSlots) and request.session and self._was_too_large(request.prefix):
@@ -289,10 +318,14 @@ class ConsulClient:
             await asyncio.sleep(request.lag_s)  # as ``_delay_s`` does, because the core relies on the lag
         if outcome is None:
             outcome = await self._single(request)
+        if isinstance(request, HintKey) and isinstance(outcome, KeyView):
+            outcome = Hinted(outcome.index, outcome.present)
         deliver(Answered(request, outcome))
 
     async def _single(self, request: WatchKey | ReadKey) -> Outcome:
         left_s = min(READ_S, request.at + request.timeout_s - self._clock())
+        if isinstance(request, HintKey):
+            return await self.ask(replace(request, at=self._clock(), timeout_s=left_s, index=0))
         holds = isinstance(request, ReadKey) and request.holds
         alone = ReadKey(request.item, self._clock(), left_s, request.key, holds=holds)
         outcome = await self.ask(alone)

@@ -90,8 +90,8 @@ class Codec:
 
     def encode_list(self, query: ListQuery) -> requests.PreparedRequest:
         def listed(waits: Mapping[str, str]) -> requests.PreparedRequest:
-            consistent = {"consistent": ""} if query.consistent else {}
-            return self._request(get(key_path(query.prefix), {"recurse": "", **waits, **consistent}))
+            mode = {"consistent": ""} if query.consistent else {"stale": ""} if query.is_stale else {}
+            return self._request(get(key_path(query.prefix), {"recurse": "", **waits, **mode}))
 
         if query.index is None:  # a holder's read, again and again
             return self._kept(ListQuery, f"{query.consistent} {query.prefix}", lambda: listed({}))

@@ -215,6 +215,7 @@ ENDPOINTS: Mapping[type[to.Request], ApiEndpoint] = {
     ),
     to.ReadKey: ApiEndpoint("read", keys.read, _KEY, _reads_key, shows=(to.WatchKey,)),
     to.WatchKey: ApiEndpoint("watch", keys.watch, _KEY, _reads_key),
+    to.HintKey: ApiEndpoint("watch", keys.watch, {200: keys.hinted, 404: keys.hinted}, _reads_key),
     to.ReadSlots: ApiEndpoint("read", slots.read, _SLOTS, _reads_prefix, shows=(to.WatchSlots,)),
     to.WatchSlots: ApiEndpoint("watch", slots.watch, _SLOTS, _reads_prefix),
     to.JoinSemaphore: ApiEndpoint("write", slots.step, _SLOT, _writes_prefix),

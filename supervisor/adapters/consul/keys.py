@@ -30,6 +30,7 @@ from supervisor.core.claim.record import TENURE_SUFFIX, TenureRecord
 from supervisor.core.outcomes import (
     Denied,
     Done,
+    Hinted,
     KeyView,
     LockDelayed,
     LostRace,
@@ -42,6 +43,7 @@ from supervisor.core.outcomes import (
 )
 from supervisor.core.requests import (
     Acquire,
+    HintKey,
     MarkTenure,
     ReadKey,
     Release,
@@ -259,6 +261,10 @@ def _only_entry(response: requests.Response, key: str) -> Any:
     if len(entries) != 1 or text(entries[0], "Key") != key:
         raise MalformedResponse("another key than was asked for")
     return entries[0]
+
+
+def hinted(request: HintKey, response: requests.Response) -> Outcome:
+    return Hinted(index_of(response), present=response.status_code == 200)
 
 
 def absent(request: ReadKey | WatchKey, response: requests.Response) -> Outcome:

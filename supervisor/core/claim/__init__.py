@@ -24,7 +24,7 @@ ended, once it says that it stops; never by a record that has vanished; and only
     recorded -> -
     RenewSession: SessionAlive -> WatchTenure(0)
     WatchTenure: acting rival -> -
-    WatchKey: key of rival, guarded -> WatchKey(9), ReadSession rival
+    WatchKey: key of rival, guarded -> WatchKey(9), ReadSession rival, HintKey(0)
     Tick -> WatchTenure(0)
     WatchTenure: acting rival -> -
     WatchKey: key of nobody, guarded -> Acquire s over

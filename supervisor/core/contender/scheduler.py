@@ -234,11 +234,11 @@ def _advance_lock(contender: Contender, now: float) -> Begun:
     lock, session = contender.lock, contender.session
     if contender.may_try and lock.lacks_observation(now):
         lock = lock.read_by(now)
+    lock, hint = lock.with_hint(contender.terms, now) if contender.takes_hints else (lock, ())
     if lock.watch.ready(now):
         lock = replace(lock, watch=lock.watch.schedule_at(max(lock.watch.due_at, session.quiet_until)))
-        contender = replace(contender, lock=lock)
     lock, begun = lock.due_requests(contender.terms, now, holding=contender.tenure is not None)
-    contender = replace(contender, lock=lock)
+    contender, begun = replace(contender, lock=lock), (*begun, *hint)
     idle = session.stage is Stage.LIVE and session.write.pending is None
     if contender.tenure is not None or not idle or lock.queues:
         return contender, begun

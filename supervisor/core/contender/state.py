@@ -296,6 +296,13 @@ class Contender:
         return ready and self.record_keeper.has_session(session.id, owes=self.claim.goes_over(self.lock.view))
 
     @property
+    def takes_hints(self) -> bool:
+        """Whether this node waits for a holder that may be lost together with Consul's leading server."""
+        session = self.session
+        waits = self.tenure is None and session.stage is Stage.LIVE and not session.ending
+        return waits and self.settings.fence is not None and self.lock.view is not None
+
+    @property
     def _must_look_first(self) -> bool:
         return self.settings.fence is not None and self.claim.standing is Standing.UNSEEN
 
@@ -368,6 +375,8 @@ class Contender:
         session, lock, keeper, health = self.session, self.lock, self.record_keeper, self.health
         times = [session.write.deadline, self.rewrite_due_at, lock.watch.deadline, lock.details.deadline]
         times.append(self.claim.lane.deadline)
+        if self.takes_hints:
+            times.append(lock.hint.deadline)
         times += (self.maintenance.read.deadline, health.deadline, keeper.due_at)
         if self.rests:
             times.append(self.rests_until)

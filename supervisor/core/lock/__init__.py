@@ -6,7 +6,8 @@
     queue.py      which contender is next, and how long the later ones leave a slot to it
     semaphore.py  at most ``limit`` slots below a prefix: which request takes and leaves one, and when
     backoff.py    how soon one of many contenders tries for a key that has just become free
-    handover.py   the hint with which a holder hands its key over to a node that an operator has named
+    hint.py       the second watch of a waiter with a fence, which any server answers
+    handover.py   the name of the successor to which a holder hands its key over for an operator
 
 A lock decides nothing about hooks. It shows the holder, and returns the next read or write.
 """

@@ -11,11 +11,12 @@ from typing import ClassVar, Self
 
 from supervisor.core.actions import Reason
 from supervisor.core.frozen import dataclass, replace
+from supervisor.core.lock.hint import Hint
 from supervisor.core.machines.lane import Lane
 from supervisor.core.machines.session import Session, Terms
 from supervisor.core.machines.tenure import Tenure
 from supervisor.core.outcomes import Outcome, View
-from supervisor.core.requests import Request, Rewrite, Watch
+from supervisor.core.requests import HintKey, Request, Rewrite, Watch
 from supervisor.core.settings import ItemSettings
 from supervisor.core.times import LONG_AGO, NEVER
 
@@ -70,6 +71,7 @@ class Lock(ABC):
     watch: Lane = Lane(due_at=LONG_AGO)
     read: Lane = Lane()
     details: Lane = Lane()
+    hint: Hint = Hint()
     holder_seen_at: float = LONG_AGO  # since when this node has seen its present holder
     view: View | None = None  # the newest answer that is believed
     index: int = 0  # the index from which the next watch waits. 0: the next watch reads at once
@@ -261,7 +263,8 @@ class Lock(ABC):
     # --- answers ----------------------------------------------------------------------------------
 
     def has_asked(self, request: Request) -> bool:
-        return request in (self.watch.pending, self.read.pending, self.details.pending)
+        lanes = (self.watch, self.read, self.details, self.hint.lane)
+        return any(request == lane.pending for lane in lanes)
 
     def answered(
         self, terms: Terms, request: Request, outcome: Outcome, now: float
@@ -271,6 +274,9 @@ class Lock(ABC):
             return self._watch_answered(terms, request, outcome, now)
         if request == self.details.pending:
             return self._details_answered(terms, request, outcome, now), None
+        if isinstance(request, HintKey):
+            hint = self.hint.answered(request, outcome, self.view, now, terms.retry_s)
+            return replace(self, hint=hint), None
         stale = self.read.stale
         if not isinstance(outcome, View):
             return replace(self, read=self.read.finish(now + terms.retry_s)), None
@@ -306,6 +312,17 @@ class Lock(ABC):
         )
 
     # --- reads -------------------------------------------------------------------------------------
+
+    def with_hint(self, terms: Terms, now: float) -> tuple[Self, tuple[Request, ...]]:
+        """Ask for the next hint if it is due, and plan the read for which the newest one asks.
+
+        What is under way has hung since before that hint, so it is given up, and its answer changes nothing.
+        """
+        hint, request = self.hint.advance(terms, self.view, now)
+        lock = replace(self, hint=hint)
+        if hint.read_before != self.hint.read_before:
+            lock = replace(lock, read=Lane(due_at=now), watch=Lane(due_at=now))
+        return lock, () if request is None else (request,)
 
     def due_requests(self, terms: Terms, now: float, *, holding: bool) -> tuple[Self, tuple[Request, ...]]:
         """Begin the reads that are due; a holder's watch is consistent, and so is one that reads at once."""

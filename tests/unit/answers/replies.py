@@ -223,6 +223,7 @@ REQUESTS: tuple[Request, ...] = (
     r.MarkTenure(*_WHO, "k", TenureRecord("s"), 5),
     r.ReadKey(*_WHO, "k"),
     r.WatchKey(*_WHO, "k", 5, 30.0, True),
+    r.HintKey(*_WHO, "k", 5, 55.0, False),
     r.JoinSemaphore(*_WHO, "p", "s", b"me", _ROSTER, 0),
     r.TakeSlot(*_WHO, "p", "s", _ROSTER, 60),
     r.LeaveSemaphore(*_WHO, "p", "s"),

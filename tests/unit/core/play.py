@@ -61,7 +61,8 @@ class Play:
     refused: how many records could not be written.
     verifies: the renewal that verifies a new session is answered at once.
     hurries: no attempt is answered while it is young, so the watch that waits for that is begun at once.
-    under_way: the requests without an answer.
+    under_way: the requests without an answer, except hints.
+    hints: the hints that a waiter with a fence has asked for, of which the newest may have no answer.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Play:
         self.log: list[tuple[float, a.Action]] = []
         self.under_way: list[req.Request] = []
         self.prepared: list[req.Request] = []
+        self.hints: list[req.HintKey] = []
         self.now = 0.0
 
     # --- events -------------------------------------------------------------------------------
@@ -118,7 +120,7 @@ class Play:
         begun = self._verified(event, self._turn(event, now), now)
         if self.hurries and self.contender.lock.watch.due_at == self.contender.session.quiet_until:
             begun += self._turn(e.Tick(), self.contender.session.quiet_until)
-        if isinstance(event, e.Answered):
+        if isinstance(event, e.Answered) and not isinstance(event.request, req.HintKey):
             self.under_way.remove(event.request)
         self.under_way += [action for action in begun if isinstance(action, req.Request)]
         self.prepared += [action.request for action in begun if isinstance(action, a.PrepareWrite)]
@@ -138,7 +140,9 @@ class Play:
     def _turn(self, event: e.Event, now: float) -> list[a.Action]:
         """Take one step, and write each record at once, as the driver does."""
         self.contender, begun = step(self.contender, event, now)
-        done: list[a.Action] = [action for action in begun if not isinstance(action, a.WriteRecord)]
+        self.hints += [action for action in begun if isinstance(action, req.HintKey)]
+        done: list[a.Action] = []
+        done += [action for action in begun if not isinstance(action, a.WriteRecord | req.HintKey)]
         for write in begun:
             if isinstance(write, a.WriteRecord):
                 why_not = "no space left" if self.disk_full else ""

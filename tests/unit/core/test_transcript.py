@@ -60,7 +60,8 @@ class Transcript:
             self.happens(e.RecordWritten(write), now)
 
     def answers(self, kind: type[r.Request], outcome: o.Outcome, now: float) -> None:
-        request = next(each for each in reversed(self.begun) if isinstance(each, kind))
+        request = next(each for each in reversed(self.begun) if type(each) is kind)
+        assert isinstance(request, kind)
         self.happens(e.Answered(request, outcome), now)
 
     def hook_ends(self, now: float) -> None:

@@ -9,6 +9,7 @@ a lease counts from the time of the request.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import ClassVar
 
 from supervisor.adapters.consul.rate import RateLimit
 from supervisor.adapters.consul.shared.listing import Listing
@@ -30,6 +31,7 @@ class ListQuery:
     consistent: bool  # whether Consul must answer consistently
     timeout_s: float  # how long the client waits for the answer
     holds: bool = False  # whether it is for a holder, whose lock depends on the answer
+    is_stale: bool = False  # whether any server may answer by itself
 
 
 FetchList = Callable[[ListQuery], Awaitable[Listing | Unknown | Denied | None]]
@@ -143,6 +145,8 @@ LATEST_S = ANSWER_S_MAX + 2.0  # until the next answer, at the latest
 class PrefixWatcher(SharedQuery):
     """The watches of all keys below one prefix. Each request names the index from which it waits."""
 
+    is_stale: ClassVar[bool] = False
+
     def __init__(self, prefix: str, fetch: FetchList, clock: Callable[[], float]) -> None:
         super().__init__(prefix, fetch, clock)
         self._index = 0
@@ -171,7 +175,8 @@ class PrefixWatcher(SharedQuery):
             if not subscribers:
                 return
             consistent = any(isinstance(each, WatchKey) and each.consistent for each in subscribers)
-            answer = await self._fetch(ListQuery(self._prefix, self._index, WAIT_S, consistent, WATCH_S))
+            query = ListQuery(self._prefix, self._index, WAIT_S, consistent, WATCH_S, is_stale=self.is_stale)
+            answer = await self._fetch(query)
             if isinstance(answer, Listing):
                 self._distribute(answer, subscribers)
                 continue
@@ -199,6 +204,12 @@ class PrefixWatcher(SharedQuery):
             _give(future, listing.outcome(request.key) if seen else None)
             news += 1
         self._idle_wakes = 0 if news else self._idle_wakes + 1
+
+
+class PrefixHinter(PrefixWatcher):
+    """The same for hints, which any server may answer by itself."""
+
+    is_stale = True
 
 
 def _give(future: "asyncio.Future[Outcome | None]", outcome: Outcome | None) -> None:
