@@ -50,7 +50,8 @@ def _beside_pacemaker(arguments: Sequence[str]) -> int:
     options = pacemaker.parser().parse_args(arguments)
     machine, versions = _machine(), pacemaker.prepare()
     with Lab(quick=False) as lab:
-        print(f"{machine}; {versions}\n\n{pacemaker.measure(lab, options.tries)}")
+        table = pacemaker.measure(lab, options.tries, options.systems, options.at_once)
+        print(f"{machine}; {versions}\n\n{table}")
     return DONE
 
 

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -45,7 +46,7 @@ class Lab:
             self.folder = Path(self._exits.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
             self.stamp = _compiled(self.folder, "stamp")
             self._exits = self._exits.pop_all()
-        self._count = 0
+        self._numbers = count(1)
         return self
 
     def __exit__(
@@ -63,8 +64,7 @@ class Lab:
 
     def rig(self) -> "Rig":
         """Return a new rig with a folder of its own, for one measurement."""
-        self._count += 1
-        folder = self.folder / str(self._count)
+        folder = self.folder / str(next(self._numbers))
         folder.mkdir()
         return Rig(folder, self.stamp)
 

@@ -27,9 +27,11 @@ import os
 import statistics
 import subprocess
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from bench.lab import ROOT, CannotMeasure, Lab
-from bench.trios import KILLED, PAUSED, SYSTEMS
+from bench.trios import KILLED, PAUSED, SYSTEMS, Sample
+from bench.way import shares
 from tests.system.machine.machine import PACEMAKER
 
 NAME = "pacemaker"
@@ -43,7 +45,11 @@ PACKAGES = ("pacemaker", "corosync")
 def parser() -> argparse.ArgumentParser:
     """Return the parser of what follows the name of this target."""
     made = argparse.ArgumentParser(prog=f"python -m bench {NAME}", allow_abbrev=False)
+    made.add_argument("systems", nargs="*", default=[""], help="how their names begin; default: all")
     made.add_argument("--tries", type=int, default=TRIES, help="of each loss; default: %(default)s")
+    made.add_argument(
+        "--at-once", type=int, default=1, help="so many systems side by side; default: %(default)s"
+    )
     return made
 
 
@@ -58,10 +64,24 @@ def prepare() -> str:
     return ", ".join(sorted(told.splitlines(), reverse=True))
 
 
-def measure(lab: Lab, tries: int) -> str:
+def measure(lab: Lab, tries: int, systems: Sequence[str], at_once: int) -> str:
     """Lose machines of each system, and return the table in Markdown."""
-    rows = [row for name in SYSTEMS for row in _rows(lab, name, tries)]
+    chosen = [name for name in SYSTEMS if name.startswith(tuple(systems))]
+    with ThreadPoolExecutor(at_once) as pool:
+        measured = list(pool.map(lambda name: [*_rows(lab, name, tries)], chosen))
+    rows = [row for each in measured for row in each]
     return "\n".join(f"| {' | '.join(row)} |" for row in (HEADINGS, RULER, *rows))
+
+
+def _told(sample: Sample) -> str:
+    """Return the sample in words, with whose each second was."""
+    told = f"{sample.next_s:.2f} s, both act {sample.both_s:.2f} s"
+    if not sample.way:
+        return told
+    steps = ", ".join(f"{step.name} {step.at_s:.2f}" for step in sample.way)
+    whose = ", ".join(f"{who} {seconds:.2f} s" for who, seconds in shares(sample.way).items())
+    leader = " with Consul's leader" if sample.had_leader else ""
+    return f"{told}{leader} [{steps}] {whose}"
 
 
 def _rows(lab: Lab, name: str, tries: int) -> Iterator[Sequence[str]]:
@@ -70,7 +90,7 @@ def _rows(lab: Lab, name: str, tries: int) -> Iterator[Sequence[str]]:
             samples = []
             for number in range(1, tries + 1):
                 samples.append(machines.lose(how))
-                lab.say(f"{name}, {how}, {number} of {tries}: {samples[-1]}")
+                lab.say(f"{name}, {how}, {number} of {tries}: {_told(samples[-1])}")
             next_s = [sample.next_s for sample in samples]
             both_s = max(sample.both_s for sample in samples)
             seconds = (statistics.median(next_s), max(next_s), both_s)

@@ -9,13 +9,16 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from bench.lives import Life, lives
+from bench.way import Step, way
 from tests.support.supervisor import until
 from tests.system.machine.group import Group
 from tests.system.machine.machine import PACEMAKER, Machine
@@ -41,7 +44,10 @@ SWITCHING_OFF = f"""#!/bin/sh
 echo "$1" >{ASKED}.new && mv {ASKED}.new {ASKED}
 while [ -e {ASKED} ]; do sleep 0.02; done
 """
-ELECTION = {
+ONE_BUILD = threading.Lock()  # pip builds in the tree itself
+GOSSIP = {"probe_interval": "200ms", "probe_timeout": "100ms", "suspicion_mult": 3}
+LOG = {"level": "debug", "format": "json"}
+ELECTION: dict[str, Any] = {
     "key": "service/app/leader",
     "session": {"ttl": "10s", "lock_delay": "45s", "node_checks": ["serfHealth"]},
     "on_acquire": [{"shell": "systemctl start app", "timeout": "10s"}],
@@ -107,10 +113,15 @@ STAYS = "crm_attribute --type rsc_defaults --name resource-stickiness --update 1
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One loss: after how many seconds the next application acted, and for how long both did."""
+    """One loss: after how many seconds the next application acted, and for how long both did.
+
+    way: what happened until then, if the system tells. had_leader: whether Consul's leading server was lost.
+    """
 
     next_s: float
     both_s: float
+    way: Sequence[Step] = ()
+    had_leader: bool = False
 
 
 class Machines(Group):
@@ -119,6 +130,7 @@ class Machines(Group):
     addresses = Trio.addresses
     servers: Sequence[str] = tuple(addresses)
     tree = PACEMAKER
+    had_leader = False  # whether the machine that was lost last had Consul's leading server
 
     def _build(self) -> None:
         super()._build()
@@ -154,6 +166,7 @@ class Machines(Group):
         time.sleep(SETTLE_S + random.uniform(0, PHASE_S))
         (holder,) = self._acting_since(time.time() - 1)
         lost = self.machines[holder]
+        self.had_leader = self._leads(holder)
         lost_at = time.time()
         lost.kill() if how == KILLED else lost.pause()
         until(lambda: self._acting_since(lost_at) - {holder}, f"another one acts than {holder}", WATCH_S)
@@ -162,9 +175,17 @@ class Machines(Group):
             if lost.is_up:
                 lost.resume()
         time.sleep(AFTER_S)
-        sample = _sample([*self._lives()], holder, lost_at)
+        sample = self._told(_sample([*self._lives()], holder, lost_at), holder, lost_at)
         if not lost.is_up:
             lost.boot()
+        return sample
+
+    def _leads(self, holder: str) -> bool:
+        """Return whether Consul's leading server is on this machine."""
+        return False
+
+    def _told(self, sample: Sample, holder: str, lost_at: float) -> Sample:
+        """Return the sample with what the logs tell of the way."""
         return sample
 
     def _lives(self) -> Iterator[Life]:
@@ -188,20 +209,58 @@ def _sample(lived: Sequence[Life], holder: str, lost_at: float) -> Sample:
 
 
 class Supervised(Machines):
-    """Machines with a server of Consul and a supervisor each."""
+    """Machines with a server of Consul and a supervisor each.
+
+    gossip: settings of Consul's gossip. after: how long the fence waits. elsewhere: whether Consul's leading
+    server is kept off the machine that is lost.
+    """
+
+    def __init__(
+        self, folder: Path, gossip: Mapping[str, object] = {}, after: str = "2s", *, elsewhere: bool = False
+    ) -> None:
+        super().__init__(folder)
+        self._gossip, self._after, self._elsewhere = gossip, after, elsewhere
 
     def _build(self) -> None:
-        make_wheels(self.folder / "wheels")
+        with ONE_BUILD:
+            make_wheels(self.folder / "wheels")
         super()._build()
+        fence = {**ELECTION["fence"], "after": self._after}
         for machine in self.machines.values():
             install_product(machine, self.folder / "wheels")
-            machine.write(CONFIG, yaml.safe_dump({"elections": {"app": ELECTION}}))
+            config = {"log": LOG, "elections": {"app": {**ELECTION, "fence": fence}}}
+            machine.write(CONFIG, yaml.safe_dump(config))
         for machine in self.machines.values():
             machine.did(f"systemctl enable -q --now {UNIT}")
+
+    def _consul_config(self, name: str) -> dict[str, Any]:
+        config = {**super()._consul_config(name), "log_level": "info"}
+        return config | ({"gossip_lan": dict(self._gossip)} if self._gossip else {})
 
     def wait_settled(self) -> None:
         self.wait_whole()
         until(lambda: all(map(_settled, self.machines.values())), "three voters and candidates", WATCH_S)
+        while self._elsewhere and self._leads(holder := self._holder()):
+            self.machines[holder].did("consul-supervisor step-down app")
+            until(lambda: all(map(_settled, self.machines.values())), "candidates again", WATCH_S)
+
+    def _holder(self) -> str:
+        (holder,) = self._acting_since(time.time() - 1)
+        return holder
+
+    def _leads(self, holder: str) -> bool:
+        peers = self.machines[holder].did("consul operator raft list-peers").splitlines()
+        return any(line.split()[0] == holder for line in peers if " leader " in line)
+
+    def _told(self, sample: Sample, holder: str, lost_at: float) -> Sample:
+        shown = f"journalctl -o cat --no-pager --since @{lost_at - 1:.0f} -u consul -u {UNIT}"
+        logs = [
+            machine.sh(f"journalctl --sync; {shown}").stdout
+            for name, machine in self.machines.items()
+            if name != holder
+        ]
+        steps = way(logs, lost_at, lost_at + sample.next_s)
+        return replace(sample, way=steps, had_leader=self.had_leader)
 
 
 def _settled(machine: Machine) -> bool:
@@ -251,6 +310,8 @@ class Pacemaker(Machines):
 
 SYSTEMS: dict[str, Callable[[Path], Machines]] = {
     "consul-supervisor": Supervised,
+    "consul-supervisor, Consul led elsewhere": partial(Supervised, elsewhere=True),
+    "consul-supervisor, quick gossip": partial(Supervised, gossip=GOSSIP, after="0s"),
     "Pacemaker, default token (3.65 s)": Pacemaker,
     "Pacemaker, token 1000 (1.65 s)": lambda folder: Pacemaker(folder, "token: 1000"),
 }
