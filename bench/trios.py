@@ -44,6 +44,7 @@ SWITCHING_OFF = f"""#!/bin/sh
 echo "$1" >{ASKED}.new && mv {ASKED}.new {ASKED}
 while [ -e {ASKED} ]; do sleep 0.02; done
 """
+AFTER = "1s"  # the least of which `check` does not warn
 ONE_BUILD = threading.Lock()  # pip builds in the tree itself
 GOSSIP = {"probe_interval": "200ms", "probe_timeout": "100ms", "suspicion_mult": 3}
 LOG = {"level": "debug", "format": "json"}
@@ -55,7 +56,7 @@ ELECTION: dict[str, Any] = {
     "fence": {
         "shell": f'{SWITCH_OFF} "$CONSUL_SUPERVISOR_PREVIOUS_TARGET"',
         "timeout": "20s",
-        "after": "2s",
+        "after": AFTER,
         "exclusive": True,
     },
 }
@@ -216,7 +217,7 @@ class Supervised(Machines):
     """
 
     def __init__(
-        self, folder: Path, gossip: Mapping[str, object] = {}, after: str = "2s", *, elsewhere: bool = False
+        self, folder: Path, gossip: Mapping[str, object] = {}, after: str = AFTER, *, elsewhere: bool = False
     ) -> None:
         super().__init__(folder)
         self._gossip, self._after, self._elsewhere = gossip, after, elsewhere
@@ -253,7 +254,7 @@ class Supervised(Machines):
         return any(line.split()[0] == holder for line in peers if " leader " in line)
 
     def _told(self, sample: Sample, holder: str, lost_at: float) -> Sample:
-        shown = f"journalctl -o cat --no-pager --since @{lost_at - 1:.0f} -u consul -u {UNIT}"
+        shown = f"journalctl --merge -o cat --no-pager --since @{lost_at - 1:.0f} -u consul -u {UNIT}"
         logs = [
             machine.sh(f"journalctl --sync; {shown}").stdout
             for name, machine in self.machines.items()

@@ -223,10 +223,9 @@ def _little_preference(settings: ItemSettings) -> str:
     lease = lease_of(settings)
     kept = format_duration(lease.key_delay_s)
     lead_s = format_duration(lease.acquire_delay_s - lease.key_delay_s)
-    what = "lock_delay" if lease.key_delay_s == lease.lockout_s else f"{kept} of exclusive: true"
     return (
         f"after a crash this node leaves the key to others for {lead_s} only, because its first try comes "
-        f"after the {what}: set less than {kept}, or {kept} plus the time to leave"
+        f"after the lock_delay: set less than {kept}, or {kept} plus the time to leave"
     )
 
 

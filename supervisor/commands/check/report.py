@@ -184,8 +184,11 @@ def usual_rows(
     more, then = "", "lock_delay"
     if fence is not None:
         more, takes = (" + fence", "") if takes_s is None else ("", f" {format_duration(takes_s)}")
-        delay, after = format_duration(lease_of(settings).key_delay_s), format_duration(fence.after_s)
-        then = f"the longer of {delay} in Consul and after {after}, then fence{takes}"
+        delay, after = (
+            format_duration(lease_of(settings).key_delay_s),
+            f"after {format_duration(fence.after_s)}",
+        )
+        then = f"{after if fence.exclusive else f'the longer of {delay} in Consul and {after}'}, then fence{takes}"
     yield "usually", f"{acts}{more} after a crash of the machine: Consul ends the session in {ends}"
     yield "", f"({how}), then {then}"
     if fence is None:
@@ -243,9 +246,9 @@ def _failover(settings: ItemSettings, lease: Lease, others: int) -> Iterator[str
         longest, more = format_duration(lease.failover_s), format_duration(2 * lease.ttl_s)
         terms, waits = f"2 x ttl + {settings.lockout_name}", ""
         if (fence := settings.fence) is not None:
-            kept = format_duration(lease.key_delay_s) if fence.exclusive else settings.lockout_name
             wait = settings.lockout_name if fence.outage_s is None else format_duration(lease.asked_s)
-            terms, waits = f"2 x ttl + {kept} in Consul", f"+ {wait} where fence fails; "
+            terms = "2 x ttl" if fence.exclusive else f"2 x ttl + {settings.lockout_name} in Consul"
+            waits = f"+ {wait} where fence fails; "
         if lease.acquire_delay_s:
             terms += f" + acquire_delay {format_duration(lease.acquire_delay_s)}"
         if lease.busy_s:
@@ -260,6 +263,9 @@ def _failover(settings: ItemSettings, lease: Lease, others: int) -> Iterator[str
     held = "key" if settings.kind == "election" else "slot"
     yield f"none after a crash: without a TTL the {held} stays taken until an operator frees it. Find the"
     yield f"session by `consul-supervisor members {settings.name}`, make sure that its node is down, then"
-    kept = settings.lockout_name if lease.key_delay_s == lease.lockout_s else "exclusive"
-    later = f"{format_duration(lease.key_delay_s)} ({kept}) later"
+    later = (
+        f"{format_duration(lease.key_delay_s)} ({settings.lockout_name}) later"
+        if lease.key_delay_s
+        else "then"
+    )
     yield f"`consul-supervisor sessions destroy ID`; the {held} is free {later}"

@@ -18,7 +18,7 @@ from supervisor.core.times import LONG_AGO, NEVER
 HINT_WAIT_S = 55.0  # Consul waits for up to a sixteenth longer, so a waiter at rest asks about once a minute
 HINT_S = 70.0  # for the longest of these answers, and for delays of Consul and of the network
 HINT_EVERY_S = 1.0  # between two hints, and between two reads by them, however often a server answers
-GRACE_S = 0.1  # in which the watch beside it shows the same, unless it hangs
+GRACE_S = 0.05  # in which the watch beside it shows the same, unless it hangs
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,7 +256,7 @@ def test_a_fence_makes_the_usual_failover_independent_of_the_lock_delay() -> Non
         "# usually      13s to 16s after a crash of the machine: Consul ends the session in 6s to 9s\n"
         in printed
     )
-    assert "then the longer of 1s in Consul and after 2s, then fence 5s\n" in printed
+    assert "then after 2s, then fence 5s\n" in printed
     assert "fence: {exclusive: true, after: 2s} with a command that takes 5s at most.\n" in printed
     assert plan(replace(wishes, fence_s=None)) is None
 

@@ -60,8 +60,8 @@ def test_what_a_hint_shows_is_read_and_the_watch_that_hangs_is_given_up() -> Non
 def test_a_watch_that_shows_the_same_leaves_nothing_to_read() -> None:
     play = waiter()
     told(play, 2.0, NEWER)
-    play.on(2.05, p.WATCH, replace(p.RIVAL, index=10, modify_index=10, session="another"))
-    play.on(2.06, p.INFO, o.SessionInfo(1.0))
+    play.on(2.04, p.WATCH, replace(p.RIVAL, index=10, modify_index=10, session="another"))
+    play.on(2.05, p.INFO, o.SessionInfo(1.0))
     reads = play.times(r.ReadKey)
     play.passes(4.0)
     assert play.times(r.ReadKey) == reads
@@ -70,11 +70,11 @@ def test_a_watch_that_shows_the_same_leaves_nothing_to_read() -> None:
 def test_a_read_that_hangs_is_given_up_for_a_hint_and_its_late_answer_changes_nothing() -> None:
     play = waiter()
     told(play, 2.0, NEWER)
-    play.passes(2.1, silent=True)
+    play.passes(2.0 + hint.GRACE_S, silent=True)
     late = play.pending(p.READ)
     told(play, 2.5, o.Hinted(11, present=True))
     play.passes(3.1, silent=True)
-    assert play.times(r.ReadKey) == [2.1, 3.1], "a second read, beside the one that hangs"
+    assert play.times(r.ReadKey) == [2.0 + hint.GRACE_S, 3.0 + hint.GRACE_S], "a second read, beside the one that hangs"
     play.happens(3.2, e.Answered(late, p.FREE))
     assert play.contender.lock.view == p.RIVAL and not play.times(r.Acquire)
 
