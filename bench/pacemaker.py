@@ -7,7 +7,7 @@ Debian once, needs root, and takes twenty minutes.
 
 - consul-supervisor: a server of Consul on each machine, with `raft_multiplier: 1` and Consul's own gossip;
   `session: {ttl: 10s, lock_delay: 45s, node_checks: [serfHealth]}`, and `fence` with `after: 1s` and
-  `exclusive: true`. Once more with Consul's leading server kept off the machine that is lost, and once with
+  `exclusive: true`. Once more with Consul's leading server off and on the machine that is lost, and once with
   quicker gossip (docs/safety.md) and `after: 0s`, as Pacemaker has its shorter token.
 - Pacemaker: the settings as Debian has them. A cluster that pcs makes has a token of 3.65 s for three
   nodes as well. Once more with `token: 1000`, which is 1.65 s for three.

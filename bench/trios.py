@@ -212,15 +212,20 @@ def _sample(lived: Sequence[Life], holder: str, lost_at: float) -> Sample:
 class Supervised(Machines):
     """Machines with a server of Consul and a supervisor each.
 
-    gossip: settings of Consul's gossip. after: how long the fence waits. elsewhere: whether Consul's leading
-    server is kept off the machine that is lost.
+    gossip: settings of Consul's gossip. after: how long the fence waits. with_leader: whether Consul's
+    leading server is on the machine that is lost. None: as it comes.
     """
 
     def __init__(
-        self, folder: Path, gossip: Mapping[str, object] = {}, after: str = AFTER, *, elsewhere: bool = False
+        self,
+        folder: Path,
+        gossip: Mapping[str, object] = {},
+        after: str = AFTER,
+        *,
+        with_leader: bool | None = None,
     ) -> None:
         super().__init__(folder)
-        self._gossip, self._after, self._elsewhere = gossip, after, elsewhere
+        self._gossip, self._after, self._with_leader = gossip, after, with_leader
 
     def _build(self) -> None:
         with ONE_BUILD:
@@ -241,17 +246,27 @@ class Supervised(Machines):
     def wait_settled(self) -> None:
         self.wait_whole()
         until(lambda: all(map(_settled, self.machines.values())), "three voters and candidates", WATCH_S)
-        while self._elsewhere and self._leads(holder := self._holder()):
-            self.machines[holder].did("consul-supervisor step-down app")
+        while self._with_leader not in (None, self._leads(holder := self._holder())):
+            to = f" --to {self._leader}" if self._with_leader else ""
+            self.machines[holder].did(f"consul-supervisor step-down app --for 1s{to}")
+            time.sleep(SETTLE_S)
             until(lambda: all(map(_settled, self.machines.values())), "candidates again", WATCH_S)
 
     def _holder(self) -> str:
-        (holder,) = self._acting_since(time.time() - 1)
-        return holder
+        acting = until(
+            lambda: len(found := self._acting_since(time.time() - 1)) == 1 and found, "one acts", WATCH_S
+        )
+        assert acting
+        return next(iter(acting))
 
     def _leads(self, holder: str) -> bool:
-        peers = self.machines[holder].did("consul operator raft list-peers").splitlines()
-        return any(line.split()[0] == holder for line in peers if " leader " in line)
+        return holder == self._leader
+
+    @property
+    def _leader(self) -> str:
+        """The machine whose server leads Consul."""
+        peers = self.machines["one"].did("consul operator raft list-peers").splitlines()
+        return next(line.split()[0] for line in peers if " leader " in line)
 
     def _told(self, sample: Sample, holder: str, lost_at: float) -> Sample:
         shown = f"journalctl --merge -o cat --no-pager --since @{lost_at - 1:.0f} -u consul -u {UNIT}"
@@ -311,8 +326,12 @@ class Pacemaker(Machines):
 
 SYSTEMS: dict[str, Callable[[Path], Machines]] = {
     "consul-supervisor": Supervised,
-    "consul-supervisor, Consul led elsewhere": partial(Supervised, elsewhere=True),
+    "consul-supervisor, Consul led elsewhere": partial(Supervised, with_leader=False),
+    "consul-supervisor, Consul led there": partial(Supervised, with_leader=True),
     "consul-supervisor, quick gossip": partial(Supervised, gossip=GOSSIP, after="0s"),
+    "consul-supervisor, quick gossip, Consul led there": partial(
+        Supervised, gossip=GOSSIP, after="0s", with_leader=True
+    ),
     "Pacemaker, default token (3.65 s)": Pacemaker,
     "Pacemaker, token 1000 (1.65 s)": lambda folder: Pacemaker(folder, "token: 1000"),
 }

@@ -2,7 +2,7 @@
 
 Each step is the first line of its kind after the loss, on any of these machines. A step is whose hands the
 time before it was in: Consul's own (gossip, its servers, the end of the session), ours, the waiting that the
-file asks for (``after``, which Consul's lock-delay of 1 s is part of), the device's, or the application's.
+file asks for (``after``, from the moment at which the key is free), the device's, or the application's.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-CONSUL, OURS, AFTER, DEVICE, START = "Consul", "ours", "after or lock-delay", "the device", "the application"
+CONSUL, OURS, AFTER, DEVICE, START = "Consul", "ours", "after", "the device", "the application"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+(?:Z|[+-]\d\d:?\d\d)")
 
 

@@ -45,7 +45,7 @@ class Lease:
     room_s: float  # how long belief lasts after the newest contact
     interval_s: float  # how long a holder waits from one read to the next
     exchange_s: float  # how long one exchange with Consul may take; never more than 3 s
-    # How long Consul keeps back the key or slot of a holder that vanished: with an exclusive fence 1 s.
+    # How long Consul keeps back the key or slot of a holder that vanished. 0: an exclusive fence does that.
     key_delay_s: float
     acquire_delay_s: float = 0.0  # how long this node, as a waiter, leaves a free key to other nodes
     busy_s: float = 0.0  # how much longer at most because of the other locks that it holds

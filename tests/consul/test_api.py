@@ -29,6 +29,7 @@ from supervisor.core.outcomes import (
     Denied,
     Done,
     Failed,
+    Hinted,
     Ineligible,
     KeyView,
     LockDelayed,
@@ -46,6 +47,7 @@ from supervisor.core.requests import (
     Acquire,
     CreateSession,
     DestroySession,
+    HintKey,
     ReadKey,
     ReadSession,
     Release,
@@ -70,6 +72,7 @@ EVERY_REQUEST = [
     Release("e", 0.0, 1.0, "key", NOBODY, b""),
     ReadKey("e", 0.0, 1.0, "key"),
     WatchKey("e", 0.0, 1.0, "key", 7, 30.0, True),
+    HintKey("e", 0.0, 1.0, "key", 7, 55.0, False),
 ]
 ROSTER = req.SlotRecord(1)
 SERVICE = ServiceSettings("test-api", "test-api")
@@ -410,6 +413,17 @@ def test_a_watch_waits_for_its_index_and_no_longer_than_requested(asker: Asker, 
     assert isinstance(second, KeyView) and second.index > first.index and second.value == b"2"
 
 
+def test_a_hint_is_answered_by_any_server_and_shows_the_index_alone(asker: Asker) -> None:
+    absent = asker.ask(HintKey("e", 0.0, 1.0, asker.key, 0, 30.0, False))
+    assert isinstance(absent, Hinted) and not absent.present
+    asker.agent.kv_put(asker.key, b"1")
+    told = asker.ask(HintKey("e", 0.0, 1.0, asker.key, absent.index, 30.0, False))
+    view = asker.read()
+    assert isinstance(view, KeyView) and told == Hinted(view.modify_index, present=True)
+    query = codec().encode(HintKey("e", 0.0, 1.0, "key", 7, 55.0, False)).url
+    assert query == "http://h/v1/kv/key?index=7&wait=55s&stale="
+
+
 # --- access --------------------------------------------------------------------------------------
 
 
@@ -621,7 +635,7 @@ def test_a_value_is_decoded_as_base64(asker: Asker) -> None:
 def test_each_write_that_may_be_applied_late_has_a_connection_of_its_own() -> None:
     """Reads, renewals and requests about a service share connections; a service is read again afterwards."""
     kinds = {kind for kind in vars(req).values() if isinstance(kind, type) and issubclass(kind, Request)}
-    asks = {kind for kind in kinds if kind.__name__.startswith(("Read", "Watch"))}
+    asks = {kind for kind in kinds if kind.__name__.startswith(("Read", "Watch", "Hint"))}
     services = {kind for kind in kinds if issubclass(kind, req.ServiceRequest)}
     others = {Request, req.SlotRequest, RenewSession, *services}
     assert kinds - asks - others == set(get_args(req.Write))

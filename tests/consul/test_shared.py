@@ -22,8 +22,8 @@ from supervisor.adapters.consul.wanted import read_together, watched_together
 from supervisor.adapters.runtime.clock import boottime
 from supervisor.config import Config, ConsulSettings, LogSettings
 from supervisor.core.events import Answered
-from supervisor.core.outcomes import Denied, KeyView, Outcome, SessionGone, Unknown
-from supervisor.core.requests import CreateSession, ReadKey, RenewSession, Request, WatchKey
+from supervisor.core.outcomes import Denied, Hinted, KeyView, Outcome, SessionGone, Unknown
+from supervisor.core.requests import CreateSession, HintKey, ReadKey, RenewSession, Request, WatchKey
 from supervisor.core.settings import ElectionSettings, SessionSettings
 from tests.support.consul import Agent
 from tests.support.guarded import Guarded
@@ -80,6 +80,9 @@ class Asker:
     ) -> "asyncio.Task[Outcome]":
         request = WatchKey("n", boottime(), timeout_s, key, index, 30.0, consistent=True, lag_s=lag_s)
         return asyncio.create_task(self.outcome(request))
+
+    def hint(self, key: str, index: int) -> "asyncio.Task[Outcome]":
+        return asyncio.create_task(self.outcome(HintKey("n", boottime(), 70.0, key, index, 55.0, False)))
 
     async def read(self, key: str, timeout_s: float = PATIENCE_S) -> Outcome:
         return await self.outcome(ReadKey("n", boottime(), timeout_s, key, holds=True))
@@ -159,6 +162,26 @@ async def test_all_subscribers_wait_with_few_connections(proxy: Proxy, unique: s
             asker.watch(key, view.index)
         await asyncio.sleep(QUIET_S)
         assert len(targets(proxy, "wait=")) <= 2 * WATCHES_MAX  # the first request finds the index
+
+
+async def test_hints_share_a_query_that_any_server_answers(
+    shared_agent: Agent, proxy: Proxy, unique: str, keys: list[str]
+) -> None:
+    """A key that is absent, or has changed already, is asked for alone, and not consistently either."""
+    async with played(config(unique, proxy.url)) as asker:
+        views = await asyncio.gather(*map(asker.view, keys))
+        hints = [asker.hint(key, view.index) for key, view in zip(keys, views, strict=True)]
+        await asyncio.sleep(QUIET_S)
+        asked = targets(proxy, "wait=")
+        assert len(asked) < len(keys) and all("stale=" in each and "consistent" not in each for each in asked)
+        shared_agent.kv_put(keys[5], b"1")
+        told = await hints[5]
+        assert isinstance(told, Hinted) and told.present and told.index > views[5].index
+        shared_agent.kv_delete(keys[6])
+        gone = await hints[6]
+        assert isinstance(gone, Hinted) and not gone.present
+        assert all("stale=" in each for each in targets(proxy, f"/v1/kv/{keys[6]}?"))
+        assert await asker.hint(keys[5], 0) == told
 
 
 async def test_a_key_that_is_not_listed_is_read_alone(

@@ -220,6 +220,8 @@ def sane_answer(world: World, request: r.Request) -> o.Outcome | None:
             return o.Instance.ABSENT if world.contender.service.registered is None else o.Instance.OURS
         case r.FindService():
             return o.Instance.ABSENT
+        case r.HintKey():
+            return None
         case r.ReadKey() | r.WatchKey():
             guarded = world.contender.settings.fence is not None
             ours = replace(OURS, has_record_flags=guarded)
@@ -275,6 +277,8 @@ def every_answer(world: World, request: r.Request) -> Iterator[o.Outcome]:
             yield from (o.Instance.NAMED, o.Instance.LEFT, o.Instance.ABSENT, o.Instance.UNKNOWN)
         case r.ServiceRequest():
             yield from (o.Done(), o.Instance.UNKNOWN, o.Denied(""))
+        case r.HintKey():
+            yield from (o.Hinted(1, present=True), o.Hinted(99, present=True), o.Hinted(99, present=False))
         case r.ReadKey() | r.WatchKey():
             yield from (FREE, RIVAL, o.Denied(""))
             if world.contender.settings.fence is not None or request.key == FENCED_KEY:

@@ -184,7 +184,15 @@ def _without_orphans(world: World) -> World:
     election, monitor = world.contender, world.monitor
     session = election.session
     lock = election.lock
-    of_lock = (lock.watch, lock.read, lock.details, election.claim.lane, session.write, session.renew)
+    of_lock = (
+        lock.watch,
+        lock.read,
+        lock.details,
+        lock.hint.lane,
+        election.claim.lane,
+        session.write,
+        session.renew,
+    )
     lanes = (*of_lock, election.maintenance.read, election.service.exchange)
     stopped = election.role is a.Role.STOPPED
     awaited = [] if stopped else [lane.pending for lane in lanes]

@@ -458,10 +458,12 @@ class _BehindTheGuard:
         if isinstance(request, r.HintKey):
             return False
         if isinstance(request, r.WatchKey):
-            if "hints" in self.walk.may and node.contender is not None and node.contender.tenure is None:
-                return request.index == 0  # a watch hangs
+            if "hints" in self.walk.may and request.index:
+                return False  # the watches hang
             return request.index in {0} or request.index != world.consul.modify
         if isinstance(request, r.WatchTenure) and request.index:
+            if "hints" in self.walk.may:
+                return False
             return request.index != world.consul.record_at
         return type(request) not in slow
 
@@ -825,8 +827,6 @@ class _BehindTheGuard:
                 assert isinstance(settings, ElectionSettings)
                 kept = {"record": record, "recorded": settings, "recorded_boot": node.boot}
                 return self._with(world, number, **kept)
-            case r.HintKey() if "hints" not in self.walk.may:
-                return world
             case r.Request():
                 self._may_ask(world, node, action)
                 return replace(world, pending=(*world.pending, Pending(number, action)))
@@ -1194,9 +1194,9 @@ WALKS = (
     walk("outage: required beyond the record", (OUTAGE, files("exclusive required outage")), fence=("fails",),
          cuts=1, only="cuts A"),
     walk("outage: Consul rolled back between two tenures", TWO_LONG, outages=1, downs=1, rolls=1),
-    walk("hints beside a watch that hangs", TWO_QUICK, hints=2, ends=1, cuts=1, only="cuts A, hints B"),
-    walk("hints and an acquire without an answer", TWO_QUICK, r.Acquire, hints=2, losses=1, ends=1,
-         only="hints B"),
+    walk("hints beside watches that hang", TWO_QUICK, hints=2, ends=1, only="hints B"),
+    walk("hints beside watches that hang, a cut-off holder", TWO_QUICK, hints=1, cuts=1, only="cuts A"),
+    walk("hints and an acquire without an answer", TWO_QUICK, r.Acquire, hints=1, losses=1, ends=1),
     walk("three nodes", (QUICK, QUICK, QUICK), reboots=1, cuts=1, only="reboots B, cuts A"),
 )
 # fmt: on

@@ -543,12 +543,26 @@ def _matches(monitor: Monitor, after: Contender) -> None:
     if after.role is a.Role.STOPPED:
         return  # the election awaits no answer any more
     lock = after.lock
-    lanes = (lock.watch, lock.read, lock.details, after.claim.lane, session.write, session.renew)
-    for request in (lane.pending for lane in (*lanes, after.maintenance.read)):
+    lanes = (
+        lock.watch,
+        lock.read,
+        lock.details,
+        lock.hint.lane,
+        after.claim.lane,
+        session.write,
+        session.renew,
+    )
+    awaited = [lane.pending for lane in (*lanes, after.maintenance.read)]
+    for request in awaited:
         assert request is None or request in monitor.pending, f"waits for an answer to {request}"
+    # For a hint, a read that hangs is given up. Nothing else may be.
+    hints = after.settings.fence is not None
+    under_way = [
+        each for each in monitor.pending if not (hints and isinstance(each, r.ReadKey)) or each in awaited
+    ]
     # A look at the tenure record may go beside a watch on it that is given up, because that may hang.
-    blocks = [isinstance(request, r.WatchTenure) and request.index > 0 for request in monitor.pending]
-    named = [(type(request), getattr(request, "session", "")) for request in monitor.pending]
+    blocks = [isinstance(request, r.WatchTenure) and request.index > 0 for request in under_way]
+    named = [(type(request), getattr(request, "session", "")) for request in under_way]
     kinds = [(*kind, blocking) for kind, blocking in zip(named, blocks, strict=True)]
     assert len(kinds) == len(set(kinds)), f"two exchanges of one kind at once: {kinds}"
     hook = monitor.hook.started if monitor.hook is not None else None

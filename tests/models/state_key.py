@@ -222,7 +222,7 @@ _ALIKE: dict[How, dict[type, str]] = {
         Contender: "lease spread altered",
         Claim: "here",
         TenureRecord: "token serial",
-        Guard: "here",
+        Guard: "here shots",
         keys.ElectionLock: "holder_seen_at",
         semaphore.SemaphoreLock: "limit prune_delay_s idle_wakes holder_seen_at",
         SlotsView: "index",

@@ -218,6 +218,8 @@ WALKS = (
     walk("fence, looks", r.WatchTenure, r.MarkTenure, fence=FENCE, stop=False,
          shows=(r.WatchTenure, r.MarkTenure, o.TenureShown)),
     walk("fence, tries", r.Acquire, r.ReadKey, fence=FENCE, stop=False, shows=(o.RecordExists,)),
+    walk("fence, hints", r.HintKey, r.WatchKey, fence=FENCE, stop=False, steps_max=10,
+         shows=(r.HintKey, o.Hinted)),
     walk("fence, guard", r.WatchTenure, a.StartHook, r.Acquire, e.ConfirmOffAsked, fence=FENCE, stop=False,
          shows=(e.ConfirmOffAsked, (Phase.GUARDING, Phase.ACQUIRING))),
     walk("fence, guard and reads", r.WatchTenure, r.WatchKey, r.ReadKey, fence=FENCE, steps_max=6,

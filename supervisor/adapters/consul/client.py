@@ -101,7 +101,6 @@ class ConsulClient:
         self._large_permits = Limiter(LARGE_CONCURRENT_MAX)
         self._large_until: dict[str, float] = {}  # by prefix whose list, or by key whose value, was too large
         self._rates: dict[str, RateLimit] = {}  # by item, for its watch
-        self._watching_of: dict[tuple[str, type[Watch]], asyncio.Task[None]] = {}  # by item and kind of watch
         self._released_at: dict[str, float] = {}  # by item whose release has no answer yet
         self._watchers: dict[str, PrefixWatcher] = {}  # by prefix
         self._watcher_of: dict[str, PrefixWatcher] = {}  # by key
@@ -145,13 +144,11 @@ class ConsulClient:
             shared = self._query_for(request)
             if shared is not None and shared.is_shared:
                 return self._shared(request, shared, deliver)
-        if isinstance(request, HintKey):
+        if isinstance(request, HintKey) and request.index:
             return self._send(request, deliver)
-        if isinstance(request, Watch):
-            self._give_up(request)
+        if isinstance(request, Watch) and not isinstance(request, HintKey):
             wait_s = self._rates.setdefault(request.item, RateLimit()).wait_s(self._clock())
-            watching = self._send_after(wait_s, request, deliver) if wait_s else self._send(request, deliver)
-            return self._watching(request, watching)
+            return self._send_after(wait_s, request, deliver) if wait_s else self._send(request, deliver)
         permits = self._permits_of(request)
         if permits.try_acquire():
             return self._with_permit(request, permits, self._send(request, deliver))
@@ -202,18 +199,6 @@ class ConsulClient:
         """Send the watch after ``wait_s``. The lease counts from the core's earlier time, which is safe."""
         await asyncio.sleep(wait_s)
         await self._send(request, deliver)
-
-    async def _watching(self, request: Watch, under_way: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._watching_of[request.item, type(request)] = task
-        await under_way
-
-    def _give_up(self, request: Watch) -> None:
-        """End the former watch of this item, and its connection, because nobody waits for its answer."""
-        former = self._watching_of.pop((request.item, type(request)), None)
-        if former is not None:
-            former.cancel()
 
     def _send(self, request: Request, deliver: Deliver) -> Coroutine[Any, Any, None]:
         if isinstance(request, ReadSlots) and request.session and self._was_too_large(request.prefix):
@@ -325,7 +310,10 @@ class ConsulClient:
     async def _single(self, request: WatchKey | ReadKey) -> Outcome:
         left_s = min(READ_S, request.at + request.timeout_s - self._clock())
         if isinstance(request, HintKey):
-            return await self.ask(replace(request, at=self._clock(), timeout_s=left_s, index=0))
+            hinted = await self.ask(replace(request, at=self._clock(), timeout_s=left_s, index=0))
+            if (hinter := self._hinter_of.get(request.key)) is not None:
+                hinter.observe(request.key, hinted)
+            return hinted
         holds = isinstance(request, ReadKey) and request.holds
         alone = ReadKey(request.item, self._clock(), left_s, request.key, holds=holds)
         outcome = await self.ask(alone)

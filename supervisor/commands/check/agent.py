@@ -169,7 +169,8 @@ def _of_connections(facts: AgentFacts, items: Collection[ItemSettings]) -> Findi
         return Finding("connections", Level.UNTOLD, "the agent does not report http_max_conns_per_client")
     semaphores = sum(isinstance(settings, SemaphoreSettings) for settings in items)
     watches = semaphores + queries_for(len(items) - semaphores, semaphores)
-    watches += sum(settings.fence is not None for settings in items)  # a record's watch, or a waiter's hint
+    # Beside that, its tenure record is watched or read, and any server is asked for hints.
+    watches += 2 * sum(settings.fence is not None for settings in items)
     needed = watches + min(OTHERS_EACH * len(items), OTHERS_MAX)
     if limit <= 0 or needed <= limit:
         allowed = "no limit" if limit <= 0 else f"{limit} are allowed"

@@ -184,11 +184,10 @@ def usual_rows(
     more, then = "", "lock_delay"
     if fence is not None:
         more, takes = (" + fence", "") if takes_s is None else ("", f" {format_duration(takes_s)}")
-        delay, after = (
-            format_duration(lease_of(settings).key_delay_s),
-            f"after {format_duration(fence.after_s)}",
-        )
-        then = f"{after if fence.exclusive else f'the longer of {delay} in Consul and {after}'}, then fence{takes}"
+        then = f"after {format_duration(fence.after_s)}"
+        if not fence.exclusive:
+            then = f"the longer of {format_duration(lease_of(settings).key_delay_s)} in Consul and {then}"
+        then += f", then fence{takes}"
     yield "usually", f"{acts}{more} after a crash of the machine: Consul ends the session in {ends}"
     yield "", f"({how}), then {then}"
     if fence is None:

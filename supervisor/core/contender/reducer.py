@@ -72,6 +72,7 @@ from supervisor.core.outcomes import (
 from supervisor.core.requests import (
     CreateSession,
     DestroySession,
+    HintKey,
     MarkTenure,
     Request,
     Rewrite,
@@ -195,6 +196,9 @@ def _answered(contender: Contender, request: Request, outcome: Outcome, now: flo
     """
     if isinstance(request, ServiceRequest):  # before the rest, because nothing else depends on its answer
         return replace(contender, service=contender.service.answered(request, outcome, now))
+    if isinstance(request, HintKey):  # which tells nothing of Consul's leader, nor of its limits
+        lock = contender.lock.hinted(request, outcome, now, contender.patient_retry_s)
+        return replace(contender, lock=lock)
     throttle, session = contender.throttle, contender.session
     is_of_session = request in (session.write.pending, session.renew.pending)
     is_of_lock = contender.lock.has_asked(request) or request == contender.claim.lane.pending

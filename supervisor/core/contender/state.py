@@ -297,10 +297,11 @@ class Contender:
 
     @property
     def takes_hints(self) -> bool:
-        """Whether this node waits for a holder that may be lost together with Consul's leading server."""
-        session = self.session
-        waits = self.tenure is None and session.stage is Stage.LIVE and not session.ending
-        return waits and self.settings.fence is not None and self.lock.view is not None
+        """Whether this node must hear of the key although Consul's leading server stands still."""
+        if self.settings.fence is None or self.lock.view is None:
+            return False
+        waits = self.session.stage is Stage.LIVE and not self.session.ending
+        return waits if self.tenure is None else self.tenure.believes
 
     @property
     def _must_look_first(self) -> bool:

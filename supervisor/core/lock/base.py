@@ -263,8 +263,7 @@ class Lock(ABC):
     # --- answers ----------------------------------------------------------------------------------
 
     def has_asked(self, request: Request) -> bool:
-        lanes = (self.watch, self.read, self.details, self.hint.lane)
-        return any(request == lane.pending for lane in lanes)
+        return request in (self.watch.pending, self.read.pending, self.details.pending)
 
     def answered(
         self, terms: Terms, request: Request, outcome: Outcome, now: float
@@ -274,9 +273,6 @@ class Lock(ABC):
             return self._watch_answered(terms, request, outcome, now)
         if request == self.details.pending:
             return self._details_answered(terms, request, outcome, now), None
-        if isinstance(request, HintKey):
-            hint = self.hint.answered(request, outcome, self.view, now, terms.retry_s)
-            return replace(self, hint=hint), None
         stale = self.read.stale
         if not isinstance(outcome, View):
             return replace(self, read=self.read.finish(now + terms.retry_s)), None
@@ -314,15 +310,21 @@ class Lock(ABC):
     # --- reads -------------------------------------------------------------------------------------
 
     def with_hint(self, terms: Terms, now: float) -> tuple[Self, tuple[Request, ...]]:
-        """Ask for the next hint if it is due, and plan the read for which the newest one asks.
+        """Ask for the next hint if it is due, and begin the read for which the newest one asks.
 
-        What is under way has hung since before that hint, so it is given up, and its answer changes nothing.
+        A read that was under way before that hangs, and its answer changes nothing. The watch hangs, too. It
+        is not given up, because the agent would go on counting it. When it ends, it contradicts nothing.
         """
         hint, request = self.hint.advance(terms, self.view, now)
         lock = replace(self, hint=hint)
         if hint.read_before != self.hint.read_before:
-            lock = replace(lock, read=Lane(due_at=now), watch=Lane(due_at=now))
+            lock = replace(lock.doubt_watch(), read=Lane(due_at=now))
         return lock, () if request is None else (request,)
+
+    def hinted(self, request: HintKey, outcome: Outcome, now: float, retry_s: float) -> Self:
+        if request != self.hint.lane.pending:
+            return self
+        return replace(self, hint=self.hint.answered(request, outcome, self.view, now, retry_s))
 
     def due_requests(self, terms: Terms, now: float, *, holding: bool) -> tuple[Self, tuple[Request, ...]]:
         """Begin the reads that are due; a holder's watch is consistent, and so is one that reads at once."""

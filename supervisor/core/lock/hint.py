@@ -1,9 +1,10 @@
-"""The hint of a waiter with `fence`: a second watch on the key, which the nearest server answers by itself.
+"""The hint of an item with `fence`: a second watch on the key, which the nearest server answers by itself.
 
 A watch is answered by the leading server. Where that one stands still with its machine, the watch hangs until
 the agent gives up the connection, although the other servers have another leader by then. So the second watch
-has the mode ``stale``. What it shows is a hint that the lock is to be read, and never evidence: nothing of it
-enters the view of the lock, and no write carries its index.
+has the mode ``stale``. A holder has it as well, because it must not learn later than others that it has lost
+the key: they shoot it unless it says so in time. What it shows is a hint that the lock is to be read, and
+never evidence: nothing of it enters the view of the lock, and no write carries its index.
 """
 
 from typing import Self
@@ -15,8 +16,12 @@ from supervisor.core.outcomes import Hinted, KeyView, Outcome, View
 from supervisor.core.requests import HintKey
 from supervisor.core.times import LONG_AGO, NEVER
 
-HINT_WAIT_S = 55.0  # Consul waits for up to a sixteenth longer, so a waiter at rest asks about once a minute
-HINT_S = 70.0  # for the longest of these answers, and for delays of Consul and of the network
+HINT_WAIT_S = (
+    28.0  # Consul waits for up to a sixteenth longer: less than 30 s, at which some close the connection
+)
+HINT_S = 40.0  # for the longest of these answers, and for delays of Consul and of the network
+FIRST_S = 3.0  # for one that is answered at once
+QUIET_EVERY_S = 30.0  # between two hints while nothing changes
 HINT_EVERY_S = 1.0  # between two hints, and between two reads by them, however often a server answers
 GRACE_S = 0.05  # in which the watch beside it shows the same, unless it hangs
 
@@ -41,7 +46,8 @@ class Hint:
         """Take in an answer, beside our own view of the key."""
         if not isinstance(outcome, Hinted):
             return replace(self, lane=self.lane.finish(now + retry_s), index=0)
-        lane = self.lane.finish(max(now, request.at + HINT_EVERY_S))
+        every_s = QUIET_EVERY_S if outcome.index == request.index else HINT_EVERY_S
+        lane = self.lane.finish(max(now, request.at + every_s))
         hint = replace(self, lane=lane, index=0 if outcome.index < request.index else outcome.index)
         # The index of an absent key grows with every other key.
         shows_key = outcome.present or (isinstance(view, KeyView) and view.present)
@@ -57,7 +63,8 @@ class Hint:
             hint = replace(hint, read_before=now) if _is_behind(view, hint.shown) else hint
         if not hint.lane.ready(now):
             return hint, None
-        request = HintKey(terms.item, now, HINT_S, terms.key, hint.index, HINT_WAIT_S, consistent=False)
+        within_s = HINT_S if hint.index else FIRST_S
+        request = HintKey(terms.item, now, within_s, terms.key, hint.index, HINT_WAIT_S, consistent=False)
         return replace(hint, lane=hint.lane.begin(request)), request
 
 

@@ -1,7 +1,8 @@
 """A lane: exchanges of one kind, one at a time.
 
 A lane knows which exchange is under way and from when on the next one may begin. A lane never loses an answer
-and never has two exchanges under way. Its owner interprets each answer.
+and never has two exchanges under way, unless its owner gives up one that hangs, and takes a new lane. Its
+owner interprets each answer.
 """
 
 from typing import Self

@@ -35,7 +35,7 @@ def told(play: Play, now: float, outcome: o.Outcome) -> str:
     return play.says(play.happens(now, e.Answered(play.hints[-1], outcome)))
 
 
-def test_a_waiter_asks_any_server_beside_its_watch_and_waits_for_a_minute() -> None:
+def test_a_waiter_asks_any_server_beside_its_watch_twice_a_minute() -> None:
     play = waiter()
     (first,) = play.hints
     assert (first.index, first.consistent, first.is_stale) == (0, False, True)
@@ -44,17 +44,25 @@ def test_a_waiter_asks_any_server_beside_its_watch_and_waits_for_a_minute() -> N
     play.passes(1.4)
     first, second = play.hints
     assert (second.at, second.index, second.wait_s) == (first.at + hint.HINT_EVERY_S, 9, hint.HINT_WAIT_S)
-    assert 60 / second.wait_s < 2 and second.wait_s * (1 + 1 / 16) < second.timeout_s
+    assert (first.timeout_s, second.timeout_s) == (hint.FIRST_S, hint.HINT_S)
+    assert second.wait_s * (1 + 1 / 16) < min(30.0, second.timeout_s)
+    told(play, second.at + 28.5, o.Hinted(9, present=True))
+    play.passes(second.at + 29.9)
+    assert len(play.hints) == 2, "a hint without a change is the reason for the next one after half a minute"
+    play.passes(second.at + 30.0)
+    assert len(play.hints) == 3
 
 
-def test_what_a_hint_shows_is_read_and_the_watch_that_hangs_is_given_up() -> None:
+def test_what_a_hint_shows_is_read_and_the_watch_that_hangs_contradicts_nothing() -> None:
     play = waiter()
     assert told(play, 2.0, NEWER) == ""
-    play.does(2.0 + hint.GRACE_S, "read, watch 9")
+    play.does(2.0 + hint.GRACE_S, "read")
     before = play.contender.lock.view
     assert before == p.RIVAL, "the view is what a consistent answer has shown"
     assert play.contender.lock.index == p.RIVAL.index
     play.does(2.2, p.READ, FREED, "acquire s with record")
+    play.does(2.3, p.WATCH, p.RIVAL, "watch 9")
+    assert play.contender.lock.view == FREED
 
 
 def test_a_watch_that_shows_the_same_leaves_nothing_to_read() -> None:
@@ -74,7 +82,9 @@ def test_a_read_that_hangs_is_given_up_for_a_hint_and_its_late_answer_changes_no
     late = play.pending(p.READ)
     told(play, 2.5, o.Hinted(11, present=True))
     play.passes(3.1, silent=True)
-    assert play.times(r.ReadKey) == [2.0 + hint.GRACE_S, 3.0 + hint.GRACE_S], "a second read, beside the one that hangs"
+    assert play.times(r.ReadKey) == [2.0 + hint.GRACE_S, 3.0 + hint.GRACE_S], (
+        "a second read, beside the one that hangs"
+    )
     play.happens(3.2, e.Answered(late, p.FREE))
     assert play.contender.lock.view == p.RIVAL and not play.times(r.Acquire)
 
@@ -87,9 +97,8 @@ def test_a_server_that_always_shows_more_costs_one_read_a_second() -> None:
             answered = len(play.hints)
             told(play, now, o.Hinted(20 + number, present=True))
         play.happens(now, e.Tick())
-        for each in [each for each in play.under_way if isinstance(each, r.ReadKey | r.RenewSession)]:
-            shown = p.RIVAL if isinstance(each, r.ReadKey) else o.SessionAlive()
-            play.happens(now, e.Answered(each, shown))
+        for each in [each for each in play.under_way if isinstance(each, r.ReadKey)]:
+            play.happens(now, e.Answered(each, p.RIVAL))
     for times in (play.times(r.ReadKey), [each.at for each in play.hints]):
         assert len(times) > 10
         assert min(b - a for a, b in zip(times, times[1:], strict=False)) >= hint.HINT_EVERY_S - 1e-6
@@ -132,18 +141,35 @@ def test_a_hint_that_falls_back_begins_anew() -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"fence": FENCE, "contend": False}])
-def test_who_does_not_wait_behind_a_fence_asks_for_no_hint(more: dict[str, Any]) -> None:
+def test_without_a_fence_nobody_asks_for_a_hint(more: dict[str, Any]) -> None:
     play = Play(p.contender(**more))
     play.passes(30.0)
     assert play.hints == []
 
 
-def test_a_holder_asks_for_no_hint_and_a_late_one_changes_nothing() -> None:
+def test_a_holder_hears_that_it_has_lost_the_key_as_soon_as_those_who_would_shoot_it() -> None:
     play = waiter()
     play.on(1.0, p.WATCH, FREED)
     play.on(1.1, p.ACQUIRE, o.Won(3, 13, 4))
+    play.ends(1.2, "holding")
+    told(play, 2.0, o.Hinted(13, present=True))
+    reads = play.times(r.ReadKey)
+    told(play, 2.5, o.Hinted(14, present=True))
+    play.happens(2.5 + hint.GRACE_S, e.Tick())
+    assert play.times(r.ReadKey)[len(reads) :] == [2.5 + hint.GRACE_S]
+    assert play.contender.tenure is not None and play.contender.tenure.believes
+    play.on(2.6, p.READ, o.KeyView(14, None, b"", 3, 14, 4, has_record_flags=True))
+    assert not play.contender.tenure.believes
     asked = len(play.hints)
-    assert play.contender.tenure is not None
-    assert told(play, 1.2, o.Hinted(90, present=True)) == ""
-    play.passes(20.0)
-    assert len(play.hints) == asked
+    play.passes(2.9)
+    assert len(play.hints) == asked, "who has lost needs no hint"
+
+
+def test_a_hint_is_no_answer_of_consul_s_leader() -> None:
+    """It neither ends nor begins a pause that Consul's limits ask for."""
+    play = waiter()
+    play.on(0.45, p.WATCH, o.Throttled("429"))
+    assert play.contender.throttle.reads == 1
+    for outcome in (o.Hinted(9, present=True), p.SILENCE, o.Throttled("429")):
+        told(play, play.now + 1.1, outcome)
+        assert play.contender.throttle.reads == 1

@@ -15,7 +15,7 @@ from supervisor.adapters.consul.rate import RateLimit
 from supervisor.adapters.consul.shared.listing import Listing
 from supervisor.core.frozen import dataclass
 from supervisor.core.lock.base import ANSWER_S_MAX, WAIT_S, WATCH_S
-from supervisor.core.outcomes import Denied, KeyView, Outcome, Throttled, Unknown
+from supervisor.core.outcomes import Denied, Hinted, KeyView, Outcome, Throttled, Unknown
 from supervisor.core.requests import ReadKey, WatchKey
 
 SINGLY_S = 60.0  # how long each key is queried alone after a list was forbidden, or not worth its size
@@ -157,7 +157,7 @@ class PrefixWatcher(SharedQuery):
 
     def observe(self, key: str, outcome: Outcome) -> None:
         """Note the outcome of a query for that key alone, which may show its absence."""
-        if isinstance(outcome, KeyView) and not outcome.present:
+        if isinstance(outcome, KeyView | Hinted) and not outcome.present:
             self._absent[key] = outcome.index
 
     async def answer(self, request: WatchKey | ReadKey) -> Outcome | None:
