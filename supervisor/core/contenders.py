@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from supervisor.core.actions import Action, Arm, Finished
+from supervisor.core.claim.shots import SharedShots
 from supervisor.core.contender.creation import INHERITED, contender_of, inherit
 from supervisor.core.contender.state import Contender, has_finished
 from supervisor.core.contender.step import decide
@@ -64,6 +65,7 @@ class Contenders:
         self._queued: set[tuple[float, str]] = set()
         self._moved = dict.fromkeys(self.by_name)  # the contenders whose deadline may have moved
         self.devices = Devices()  # the watchdogs of all items
+        self._shots = SharedShots()
         self._held = defaultdict[str, set[str]](set)  # the items that hold, by their group. Blank: all
         for each in given:
             self._count(each, each.settings.group)
@@ -133,7 +135,8 @@ class Contenders:
 
     def _decide_one(self, name: str, event: Event, now: float) -> Iterator[Action]:
         self._moved[name], finished, former = None, False, self.by_name[name].settings
-        for contender, begun in decide(self._informed(self.by_name[name]), event, now):
+        informed = self._shots.informed(self._informed(self.by_name[name]))
+        for contender, begun in decide(informed, event, now):
             self.by_name[name] = contender
             for action in begun:
                 if isinstance(action, Arm):
@@ -144,6 +147,8 @@ class Contenders:
         if self.by_name[name].settings.watchdog is not None or name in self.devices.armed:
             self.devices.note(self.by_name[name], former.watchdog, now)
         self._count(self.by_name[name], former.group)
+        for other in self._shots.note(self.by_name[name]):
+            yield from self._decide_one(other, Tick(), now)
         if finished:
             self._end(self.by_name[name])
 

@@ -4,6 +4,7 @@
     claim.py       what a contender knows of it and owes to it: reads, watches and writes it, one at a time
     correction.py  what is written in the place of a record that was read
     memory.py      what is known of a record of more than a minute, in case that Consul loses it
+    shots.py       one run of the fence for all guards of this process behind one boot of a machine
     guard.py       what a node waits for that has acquired over another's record, and when it shoots
 
 An acquire writes our record, an orderly release takes it away. So who acquires over the record of another

@@ -16,7 +16,7 @@ from supervisor.core.lease import OUTAGE_LOCKOUT_MAX_S, Lease
 from supervisor.core.machines import phases
 from supervisor.core.machines.sequence import Sequence
 from supervisor.core.machines.tenure import Tenure
-from supervisor.core.settings import Fence, ItemSettings, Place
+from supervisor.core.settings import Fence, Hook, ItemSettings, Place
 from supervisor.core.times import LONG_AGO, NEVER
 
 NOTE_S = 60.0  # between two notes of a long wait: what a crash of this node costs at most
@@ -32,6 +32,29 @@ class GuardEnd(StrEnum):
     WAITED = "waited"
     CONFIRMED = "confirmed"
     NONE = "none"  # there was none
+
+
+@dataclass(frozen=True, slots=True)
+class Boot:
+    """One boot of one machine, as one fence knows that machine."""
+
+    machine: str
+    host: str
+    boot: str
+    target: str
+    fence: Hook
+
+
+@dataclass(frozen=True, slots=True)
+class Shots:
+    """What the fences of other items do and have done: see ``core.claim.shots``."""
+
+    under_way: frozenset[Boot] = frozenset()
+    over: tuple[tuple[Boot, int], ...] = ()  # with the fencing token of the guard that has shot
+
+    def have_ended(self, boot: Boot | None, token: int) -> bool:
+        """Return whether the tenure that began with this token in this boot is over."""
+        return any(boot == each and 0 < token < shot for each, shot in self.over)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +84,7 @@ class Guard:
     # The session of that holder, whose word alone counts. Blank: it is not known. None: any word counts.
     word_of: str | None = None
     returned_at: float = LONG_AGO  # when Consul answered this node again after it had been silent
+    shots: Shots = Shots()  # those of the guards of other items
 
     def behind(self, lease_s: float, former: TenureRecord | None) -> "Guard":
         """Wait for so long, and shoot nobody, because Consul has lost what it said of the former holder."""
@@ -103,12 +127,27 @@ class Guard:
         unread_s = OUTAGE_LOCKOUT_MAX_S if self.is_long else UNREADABLE.lock_delay_s
         return self.lost_at - self.waited_s + (unread_s if self.longest_s is None else self.longest_s)
 
+    @property
+    def may_shoot(self) -> bool:
+        """Whether the record names a machine that is certainly another one than this."""
+        record = self.record
+        if record is None or record.target in (None, self.target) or self.is_blind:
+            return False
+        return not record.place.is_same_machine(self.here)
+
+    def boot(self, fence: Fence | None) -> Boot | None:
+        """Return the boot for which one run of the fence serves all guards. None: it serves this one."""
+        record = self.record
+        if fence is None or record is None or record.target is None or not self.may_shoot:
+            return None
+        place = record.place
+        known = place.machine and place.boot
+        return Boot(place.machine, place.host, place.boot, record.target, fence.hook) if known else None
+
     def shoots_at(self, fence: Fence | None) -> float:
         """Return when the fence begins. NEVER: nobody may be shot."""
         record = self.record
-        if fence is None or record is None or record.target in (None, self.target) or self.is_blind:
-            return NEVER
-        if record.place.is_same_machine(self.here):
+        if fence is None or record is None or not self.may_shoot:
             return NEVER
         shoots_at = max(self.lost_at, min(self.lost_at, self.free_at) + fence.after_s)
         if self.is_long:
@@ -159,6 +198,12 @@ class Guard:
                 end = GuardEnd.FENCED
             else:
                 sequence = Sequence()  # the record is gone or names another target: it proves nothing
+        if (
+            end is None
+            and self.record is not None
+            and self.shots.have_ended(self.boot(fence), self.record.token)
+        ):
+            end = GuardEnd.FENCED
         if end is None and now >= self.waits_until(fence):
             end = GuardEnd.WAITED
         if sequence.failed:
@@ -169,7 +214,12 @@ class Guard:
             if sequence.running is None or tenure.killing:
                 return guard, tenure, ()
             return guard, replace(tenure, killing=True), (KillHook(sequence.running),)
-        may_shoot = shoots and sequence.due(now) and phases.news_is_fresh(tenure, lease, now)
+        may_shoot = (
+            shoots
+            and self.boot(fence) not in self.shots.under_way
+            and sequence.due(now)
+            and phases.news_is_fresh(tenure, lease, now)
+        )
         guard = replace(guard, shot_due_at=min(self.shot_due_at, now) if may_shoot else NEVER)
         if not may_shoot or guard.awaits_look or guard.record is None:
             return guard, tenure, ()
