@@ -1,8 +1,8 @@
 """All contenders of this process: it routes each event to its contender, and knows the earliest deadline.
 
-Contenders never wait for each other, and share one number: how many locks this node holds. A contender learns
-it anew at each of its own steps. The work of one step must never grow with the number of contenders that the
-event does not concern.
+Contenders share two things: how many locks this node holds, and the shots of their guards. A contender
+learns both anew at each of its own steps, and waits for no other, but for a shot that serves both. The work
+of one step must never grow with the number of contenders that the event does not concern.
 """
 
 import heapq

@@ -504,7 +504,8 @@ class _BehindTheGuard:
     def _late_writes(self, world: World) -> Moves[World]:
         for write in world.late:
             rest = tuple(other for other in world.late if other is not write)
-            sender = next((i for i, n in enumerate(world.nodes) if write.session[:1] == n.name), 0)  # type: ignore[attr-defined]
+            whose = write.record.session if isinstance(write, r.MarkTenure) else write.session  # type: ignore[attr-defined]
+            sender = next((i for i, n in enumerate(world.nodes) if whose[:1] == n.name), 0)
             applied, answer = self._applied(replace(world, late=rest), Pending(sender, write))
             yield f"late {short(write)} is applied: {answer}", applied
         consul = world.consul

@@ -313,12 +313,12 @@ class Lock(ABC):
         """Ask for the next hint if it is due, and begin the read for which the newest one asks.
 
         A read that was under way before that hangs, and its answer changes nothing. The watch hangs, too. It
-        is not given up, because the agent would go on counting it. When it ends, it contradicts nothing.
+        is not given up, because the agent would go on counting it. That of a waiter contradicts nothing then.
         """
         hint, request = self.hint.advance(terms, self.view, now)
         lock = replace(self, hint=hint)
         if hint.read_before != self.hint.read_before:
-            lock = replace(lock.doubt_watch(), read=Lane(due_at=now))
+            lock = replace(lock if terms.holds else lock.doubt_watch(), read=Lane(due_at=now))
         return lock, () if request is None else (request,)
 
     def hinted(self, request: HintKey, outcome: Outcome, now: float, retry_s: float) -> Self:
