@@ -12,6 +12,7 @@ A rehearsal switches no machine off, so nothing of the command, webhook or targe
 from dataclasses import replace
 
 from supervisor.config.formats.durations import format_duration
+from supervisor.config.lease_checks import SAYS_S
 from supervisor.core.lease import sufficient_lockout_s
 from supervisor.core.settings import (
     Command,
@@ -77,7 +78,8 @@ def shorten(item: ItemSettings, speed: float, *, real: bool) -> tuple[ItemSettin
 
 def _harmless(fence: Fence, divider: _Divider) -> Fence:
     """Return the fence with shorter times, without what it calls and how it names this machine."""
-    after_s = divider.divide("fence after", fence.after_s, 0.0)
+    # A holder that lives needs as long as ever to say that it stops.
+    after_s = divider.divide("fence after", fence.after_s, min(fence.after_s, SAYS_S))
     hook = _hook(replace(fence.hook, call=NO_CALL), divider)
     return replace(fence, hook=hook, target=None, after_s=after_s)
 

@@ -61,8 +61,8 @@ def test_a_rehearsal_switches_no_machine_off(tmp_path: Path, real: bool) -> None
     )
     short, changes = shorten(fenced, 10, real=real)
     hook = Hook("fence", Command(("false",), kill_after_s=0.1), 3.0, retries=1000, retry_delay_s=0.1)
-    assert short.fence == Fence(hook, target=None, after_s=0.2, exclusive=True)
-    assert "fence after 2s to 0.2s" in changes and "fence timeout 30s to 3s" in changes
+    assert short.fence == Fence(hook, target=None, after_s=1.0, exclusive=True)
+    assert "fence after 2s to 1s" in changes and "fence timeout 30s to 3s" in changes
 
 
 @pytest.mark.parametrize(("speed", "outage_s"), [(10, 90.0), (1000, 4.0)])
