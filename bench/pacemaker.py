@@ -3,7 +3,7 @@
 Three machines on one bridge, booted by systemd-nspawn from one Debian 12 with Debian's Pacemaker and
 corosync, have one application. systemd starts it, and it stamps ten times a second by the clock that all
 machines share. This is not one of the rows of `python -m bench`: `python -m bench pacemaker` makes the
-Debian once, needs root, and takes twenty minutes.
+Debian once, needs root, and takes an hour.
 
 - consul-supervisor: a server of Consul on each machine, with `raft_multiplier: 1` and Consul's own gossip;
   `session: {ttl: 10s, lock_delay: 45s, node_checks: [serfHealth]}`, and `fence` with `after: 1s` and

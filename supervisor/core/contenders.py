@@ -135,8 +135,7 @@ class Contenders:
 
     def _decide_one(self, name: str, event: Event, now: float) -> Iterator[Action]:
         self._moved[name], finished, former = None, False, self.by_name[name].settings
-        informed = self._shots.informed(self._informed(self.by_name[name]))
-        for contender, begun in decide(informed, event, now):
+        for contender, begun in decide(self._informed(self.by_name[name]), event, now):
             self.by_name[name] = contender
             for action in begun:
                 if isinstance(action, Arm):
@@ -147,16 +146,20 @@ class Contenders:
         if self.by_name[name].settings.watchdog is not None or name in self.devices.armed:
             self.devices.note(self.by_name[name], former.watchdog, now)
         self._count(self.by_name[name], former.group)
-        for other in self._shots.note(self.by_name[name]):
+        contender = self.by_name[name]
+        for other in self._shots.note(name, contender.guard, contender.tenure, contender.settings.fence):
             yield from self._decide_one(other, Tick(), now)
         if finished:
-            self._end(self.by_name[name])
+            self._end(contender)
 
     def _informed(self, contender: Contender) -> Contender:
-        """Return the contender that knows how many other locks of its group this node holds."""
-        held, name = self._held[contender.settings.group], contender.settings.name
+        """Return the contender that knows what it shares with others: the locks of its group, and shots."""
+        held, name, guard = self._held[contender.settings.group], contender.settings.name, contender.guard
         lock = contender.lock.beside(len(held) - (name in held), contender.session.id)
-        return contender if lock is contender.lock else replace(contender, lock=lock)
+        contender = contender if lock is contender.lock else replace(contender, lock=lock)
+        if guard is None:
+            return contender
+        return replace(contender, claim=replace(contender.claim, guard=self._shots.informed(name, guard)))
 
     def _count(self, contender: Contender, former_group: str) -> None:
         """Note whether this contender holds, in its group and in that of its former settings."""

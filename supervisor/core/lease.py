@@ -22,9 +22,7 @@ ROOM_MIN_S = 2.0  # with less room, a lost packet or two would cause a failover
 LOCK_DELAY_MAX_S = 60.0  # Consul applies no more (structs.MaxLockDelay)
 OUTAGE_LOCKOUT_MAX_S = 26 * 3600.0  # a little more than the longest `outage` asks for
 OUTAGE_TTL_MAX_S = 15.0  # with `outage`, a longer TTL lets no holder read less often
-EXCLUSIVE_DELAY_S = (
-    0.0  # the lock-delay in Consul with `exclusive: true`, where each rival waits by the record
-)
+EXCLUSIVE_DELAY_S = 0.0  # the lock-delay in Consul with `exclusive: true`: a rival waits by the record
 PRUNE_DELAY_MAX_S = 3600.0  # a damaged or hostile record must not block a slot for longer than this
 INTERVAL_MIN_S = 1.0
 TRIES_PER_TTL = 3  # renewals in a TTL and reads in a room, of which two may fail

@@ -161,7 +161,6 @@ class WatchTenure(Request):
     key: str
     index: int = 0  # 0: it is answered at once
     wait_s: float = 0.0
-    is_stale: ClassVar[bool] = False
     consistent: ClassVar[bool] = True
     lag_s: ClassVar[float] = 0.0
 
@@ -219,7 +218,6 @@ class WatchSlots(SlotRequest):
     wait_s: float  # how long Consul waits for a change
     consistent: bool
     lag_s: float = 0.0  # how old the answer is before it is read
-    is_stale: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +274,6 @@ class WatchKey(Request):
     wait_s: float
     consistent: bool
     lag_s: float = 0.0  # how old the answer is before it is read
-    is_stale: ClassVar[bool] = False  # any server may answer by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +281,6 @@ class HintKey(WatchKey):
     """A blocking query on the key in mode ``stale``, whose answer is no evidence: see ``core.lock.hint``."""
 
     answerer: ClassVar[Answerer] = Answerer.SERVER
-    is_stale: ClassVar[bool] = True
 
 
 Watch = WatchKey | WatchSlots | WatchTenure

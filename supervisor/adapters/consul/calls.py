@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from supervisor.core.requests import Watch
+from supervisor.core.requests import Answerer, Watch
 
 JSON = "application/json"
 RAW = "application/octet-stream"  # the content type of a key's value
@@ -50,6 +50,6 @@ def key_path(key: str) -> str:
 
 def waiting(watch: Watch) -> dict[str, str]:
     query = {"index": str(watch.index), "wait": f"{watch.wait_s:g}s"}
-    if watch.is_stale:
+    if watch.answerer is Answerer.SERVER:
         return {**query, "stale": ""}
     return {**query, "consistent": ""} if watch.consistent else query

@@ -309,15 +309,15 @@ class ConsulClient:
 
     async def _single(self, request: WatchKey | ReadKey) -> Outcome:
         left_s = min(READ_S, request.at + request.timeout_s - self._clock())
+        alone: ReadKey | HintKey
         if isinstance(request, HintKey):
-            hinted = await self.ask(replace(request, at=self._clock(), timeout_s=left_s, index=0))
-            if (hinter := self._hinter_of.get(request.key)) is not None:
-                hinter.observe(request.key, hinted)
-            return hinted
-        holds = isinstance(request, ReadKey) and request.holds
-        alone = ReadKey(request.item, self._clock(), left_s, request.key, holds=holds)
+            watchers, alone = self._hinter_of, replace(request, at=self._clock(), timeout_s=left_s, index=0)
+        else:
+            holds = isinstance(request, ReadKey) and request.holds
+            watchers = self._watcher_of
+            alone = ReadKey(request.item, self._clock(), left_s, request.key, holds=holds)
         outcome = await self.ask(alone)
-        if (watcher := self._watcher_of.get(request.key)) is not None:
+        if (watcher := watchers.get(request.key)) is not None:
             watcher.observe(request.key, outcome)
         return outcome
 

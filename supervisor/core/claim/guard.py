@@ -47,7 +47,7 @@ class Boot:
 
 @dataclass(frozen=True, slots=True)
 class Shots:
-    """What the fences of other items do and have done: see ``core.claim.shots``."""
+    """The runs of the fence for the guards of other items: see ``core.claim.shots``."""
 
     under_way: frozenset[Boot] = frozenset()
     over: tuple[tuple[Boot, int], ...] = ()  # with the fencing token of the guard that has shot
@@ -129,7 +129,7 @@ class Guard:
 
     @property
     def may_shoot(self) -> bool:
-        """Whether the record names a machine that is certainly another one than this."""
+        """Whether this node may shoot the machine of the record, which is certainly another one."""
         record = self.record
         if record is None or record.target in (None, self.target) or self.is_blind:
             return False

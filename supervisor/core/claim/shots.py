@@ -10,9 +10,10 @@ id, and a guard that may shoot nobody, share nothing.
 
 from collections.abc import Iterator
 
-from supervisor.core.claim.guard import Boot, GuardEnd, Shots
-from supervisor.core.contender.state import Contender
+from supervisor.core.claim.guard import Boot, Guard, GuardEnd, Shots
 from supervisor.core.frozen import replace
+from supervisor.core.machines.tenure import Tenure
+from supervisor.core.settings import Fence
 from supervisor.core.times import LONG_AGO
 
 OVER_MAX = 64  # shots that are remembered
@@ -24,43 +25,40 @@ class SharedShots:
     def __init__(self) -> None:
         self._behind: dict[str, Boot] = {}  # by item: the boot that its guard waits for
         self._runs: dict[str, Boot] = {}  # by item: the boot for which its fence runs, or is to be repeated
-        self._over: dict[Boot, int] = {}  # the fencing token of the guard that has shot
+        self._over: tuple[tuple[Boot, int], ...] = ()  # that of ``Shots``
 
-    def informed(self, contender: Contender) -> Contender:
-        """Return the contender whose guard knows of the shots of the others."""
-        guard, name = contender.guard, contender.settings.name
-        if guard is None:
-            return contender
-        others = frozenset(boot for each, boot in self._runs.items() if each != name)
-        guard = replace(guard, shots=Shots(others, tuple(self._over.items())))
-        return replace(contender, claim=replace(contender.claim, guard=guard))
+    def informed(self, item: str, guard: Guard) -> Guard:
+        """Return the guard of this item, which knows of the shots of the others."""
+        others = frozenset(boot for each, boot in self._runs.items() if each != item)
+        return replace(guard, shots=Shots(others, self._over))
 
-    def note(self, contender: Contender) -> Iterator[str]:
-        """Note what this contender's guard does now, and yield the items that need a step because of it."""
-        name, guard, tenure = contender.settings.name, contender.guard, contender.tenure
-        boot = None if guard is None or guard.end is not None else guard.boot(contender.settings.fence)
+    def note(
+        self, item: str, guard: Guard | None, tenure: Tenure | None, fence: Fence | None
+    ) -> Iterator[str]:
+        """Note what the guard of this item does now, and yield the items that need a step because of it."""
+        boot = None if guard is None or guard.end is not None else guard.boot(fence)
         if boot is not None:
-            self._behind[name] = boot
+            self._behind[item] = boot
         else:
-            self._behind.pop(name, None)
-        ran = self._runs.get(name)
-        if _runs(contender):
+            self._behind.pop(item, None)
+        ran = self._runs.get(item)
+        if _shoots(guard, tenure):
             if ran is None and boot is not None:
-                self._runs[name] = boot
+                self._runs[item] = boot
             return
         if ran is None:
             return
-        del self._runs[name]
+        del self._runs[item]
         if guard is not None and tenure is not None and guard.end is GuardEnd.FENCED:
-            self._over = dict([*self._over.items(), (ran, tenure.token)][-OVER_MAX:])
+            self._over = (*self._over, (ran, tenure.token))[-OVER_MAX:]
         yield from [each for each, behind in self._behind.items() if behind == ran]
 
 
-def _runs(contender: Contender) -> bool:
-    """Return whether its fence runs, is being killed, or waits for its next attempt."""
-    if contender.tenure is None:
+def _shoots(guard: Guard | None, tenure: Tenure | None) -> bool:
+    """Return whether the fence runs, is being killed, or waits for its next attempt."""
+    if tenure is None:
         return False
-    hooks = contender.tenure.hooks
+    hooks = tenure.hooks
     if hooks.running is not None:
         return hooks.running.context.event == "fence"
-    return contender.guard is not None and hooks.due_at > LONG_AGO
+    return guard is not None and hooks.due_at > LONG_AGO

@@ -297,7 +297,7 @@ class Contender:
 
     @property
     def takes_hints(self) -> bool:
-        """Whether this node must hear of the key although Consul's leading server stands still."""
+        """Whether this node asks any server about the key, beside the leading one."""
         if self.settings.fence is None or self.lock.view is None:
             return False
         waits = self.session.stage is Stage.LIVE and not self.session.ending

@@ -16,9 +16,7 @@ from supervisor.core.outcomes import Hinted, KeyView, Outcome, View
 from supervisor.core.requests import HintKey
 from supervisor.core.times import LONG_AGO, NEVER
 
-HINT_WAIT_S = (
-    28.0  # Consul waits for up to a sixteenth longer: less than 30 s, at which some close the connection
-)
+HINT_WAIT_S = 28.0  # with Consul's jitter less than 30 s, at which some close the connection
 HINT_S = 40.0  # for the longest of these answers, and for delays of Consul and of the network
 FIRST_S = 3.0  # for one that is answered at once
 QUIET_EVERY_S = 30.0  # between two hints while nothing changes

@@ -38,7 +38,7 @@ def told(play: Play, now: float, outcome: o.Outcome) -> str:
 def test_a_waiter_asks_any_server_beside_its_watch_twice_a_minute() -> None:
     play = waiter()
     (first,) = play.hints
-    assert (first.index, first.consistent, first.is_stale) == (0, False, True)
+    assert (first.index, first.consistent, first.answerer) == (0, False, r.Answerer.SERVER)
     assert told(play, 0.5, o.Hinted(p.RIVAL.modify_index, present=True)) == ""
     assert len(play.hints) == 1, "two hints within a second"
     play.passes(1.4)
@@ -166,7 +166,7 @@ def test_a_holder_hears_that_it_has_lost_the_key_as_soon_as_those_who_would_shoo
 
 
 def test_a_hint_is_no_answer_of_consul_s_leader() -> None:
-    """It neither ends nor begins a pause that Consul's limits ask for."""
+    """A hint neither ends nor begins a pause that Consul's limits ask for."""
     play = waiter()
     play.on(0.45, p.WATCH, o.Throttled("429"))
     assert play.contender.throttle.reads == 1

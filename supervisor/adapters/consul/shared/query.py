@@ -207,7 +207,7 @@ class PrefixWatcher(SharedQuery):
 
 
 class PrefixHinter(PrefixWatcher):
-    """The same for hints, which any server may answer by itself."""
+    """The hints of all keys below one prefix, in a query that any server may answer by itself."""
 
     is_stale = True
 
