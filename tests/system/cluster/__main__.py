@@ -31,6 +31,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--outage", action="store_true", help="the same with `outage`, and all servers stop now and then"
     )
+    parser.add_argument(
+        "--kind", choices=sorted(OUTAGE_KINDS), help="only faults of this kind, with `outage`"
+    )
     options = parser.parse_args(arguments)
     return exit_code_of(lambda: _broken(options))
 
@@ -40,9 +43,11 @@ def _broken(options: argparse.Namespace) -> int:
         with Cluster(folder) as cluster:
             say(f"{options.faults} faults of seed {options.seed}")
             kinds = LEADER_KINDS if options.servers else OUTAGE_KINDS if options.outage else KINDS
-            fence = options.fence or options.outage
-            campaign = Campaign(cluster, options.servers, fence, options.outage)
-            verdict = campaign.run(plan(options.seed, options.faults, kinds))
+            outage = options.outage or options.kind is not None
+            campaign = Campaign(cluster, options.servers, options.fence or outage, outage)
+            verdict = campaign.run(
+                plan(options.seed, options.faults, [options.kind] if options.kind else kinds)
+            )
         if verdict.complaints:
             show_logs(folder)
     say(verdict.summary)

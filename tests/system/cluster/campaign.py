@@ -41,11 +41,13 @@ class Campaign:
         self._records_path = cluster.folder / "records"
         self._supervisors = {}
         for node in CLIENTS:
-            settings = election.settings(node, self._records_path, quick, fence, outage)
+            settings = election.settings(
+                node, self._records_path, quick, fence, election.OUTAGE_S if outage else None
+            )
             elections = {election.NAME: settings}
             self._supervisors[node] = election.supervisor(cluster, node, elections, cluster.folder)
         # The fence works, so without `outage` a failover takes no longer than with it.
-        usual = election.settings(CLIENTS[0], self._records_path, quick, fence, False)
+        usual = election.settings(CLIENTS[0], self._records_path, quick, fence)
         self._figures = election.figures(usual, cluster.folder)
         self._silence_s, self._room_s = self._figures.silence_s, self._figures.room_s
         if outage:
@@ -121,7 +123,9 @@ class Campaign:
 
     def _is_needless(self, fault: Fault, scene: FaultTargets, before: Tenure, after: Tenure | None) -> bool:
         """Return whether the holder changed although Consul was silent for less than `silence`."""
-        if fault.kind not in SERVER_KINDS or (after is not None and after.session == before.session):
+        if fault.kind not in {*SERVER_KINDS, "reload-kill"} or (
+            after is not None and after.session == before.session
+        ):
             return False
         ends = (
             each.reason for each in self._records() if (each.session, each.event) == (before.session, "lose")

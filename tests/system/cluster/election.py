@@ -40,7 +40,9 @@ class Figures:
     failover_s: float
 
 
-def settings(node: str, records: Path, quick: bool, fence: bool, outage: bool) -> dict[str, Any]:
+def settings(
+    node: str, records: Path, quick: bool, fence: bool, outage_s: float | None = None
+) -> dict[str, Any]:
     """Return the election for the file of this node; its hooks write their lines to ``records``."""
     env = {"RECORDS": str(records), "NODE": node, "HOOK": "hook"}
     call = {"exec": ["/bin/sh", str(SCRIPT), "sleep 0.1"], "env": env}
@@ -53,7 +55,7 @@ def settings(node: str, records: Path, quick: bool, fence: bool, outage: bool) -
         "target": node,
         "after": "1s",
         "exclusive": True,
-        **({"outage": f"{OUTAGE_S:g}s"} if outage else {}),
+        **({} if outage_s is None else {"outage": f"{outage_s:g}s"}),
     }
     return {
         **({"fence": fenced} if fence else {}),
@@ -74,14 +76,22 @@ def supervisor(cluster: Cluster, node: str, elections: Mapping[str, object], par
     """Return `consul-supervisor run` for this node, beside its agent; its files are below ``parent``."""
     folder = parent / f"{node}-supervisor"
     folder.mkdir()
-    file = folder / "config.yaml"
-    address = f"http://127.0.0.1:{HTTP_PORT}"
-    config = {"consul": {"address": address}, "log": {"level": "debug", "format": "json"}}
-    file.write_text(json.dumps({**config, "elections": elections}))  # JSON is YAML
+    file = write(folder, elections)
     places = {"STATE_DIRECTORY": str(folder / "state"), "RUNTIME_DIRECTORY": str(folder)}
     environ = {"PATH": os.environ["PATH"], **places}
     argv = cluster.network.machines[node].inside(COMMAND, "run", str(file))
     return Supervised(argv, folder / "supervisor.log", environ)
+
+
+def write(folder: Path, elections: Mapping[str, object]) -> Path:
+    """Write the file of a supervisor, also of one that runs, and return it."""
+    file = folder / "config.yaml"
+    config = {
+        "consul": {"address": f"http://127.0.0.1:{HTTP_PORT}"},
+        "log": {"level": "debug", "format": "json"},
+    }
+    file.write_text(json.dumps({**config, "elections": elections}))  # JSON is YAML
+    return file
 
 
 def figures(election: Mapping[str, object], folder: Path) -> Figures:

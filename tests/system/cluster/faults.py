@@ -6,16 +6,19 @@ Which node is "the holder" is known only when the fault begins.
 
 import random
 import signal
+import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from socket import AF_UNIX, socket
 
 from supervisor.adapters.runtime.clock import boottime
+from tests.support.supervisor import until
 from tests.support.tenures import KILLED
+from tests.system.cluster import election
 from tests.system.cluster.cluster import CLIENTS, Cluster
 from tests.system.cluster.consul import HTTP_PORT, ConsulNode
-from tests.system.cluster.election import Figures
 from tests.system.cluster.judge import LEADER_RESTARTED
 from tests.system.cluster.supervised import Supervised
 
@@ -24,6 +27,11 @@ LONG_SHARE = 0.5
 BRIEF_S = 2.5  # mostly ridden out, although the session may expire 2 x ttl after its last renewal
 LONG_S = 15.0  # longer than a failover, so that another node takes over while the fault lasts
 AGENT_DOWN_S = 1.0
+ACCEPTED = '"event": "reloaded"'
+LONGER_OUTAGE_S = 900.0
+# For so long a supervisor lives on after it has accepted a file: it writes the record, hears the answer,
+# writes its journal, and believes. None: it is killed while it reads the file.
+KILLED_AFTER_S = (None, 0.0, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.1, 0.2, 0.5, 1.0, 2.0)
 STOPPED_S = (15.0, 40.0)  # for how long no server runs: more than the lock-delay, less than `outage`
 
 
@@ -52,7 +60,7 @@ class FaultTargets:
 
     cluster: Cluster
     supervisors: dict[str, Supervised]
-    figures: Figures
+    figures: election.Figures
     note: Callable[[str, str, float | None], None]
     elections_s: float = 0.0  # how long Consul had no leader in this fault
     frozen: str = ""  # the server that stood still
@@ -230,6 +238,33 @@ def _kill(scene: FaultTargets, node: str) -> None:
     scene.note(node, KILLED, None)
 
 
+def reload_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
+    """Take `outage` out of all files at once, or put a longer one in, and kill a supervisor meanwhile."""
+    changes = [(after_s, outage_s) for after_s in KILLED_AFTER_S for outage_s in (None, LONGER_OUTAGE_S)]
+    for after_s, outage_s in (*changes, (None, None), (None, election.OUTAGE_S)):
+        for each in scene.supervisors:
+            scene.cluster.until(partial(_listens, scene, each), f"the supervisor of {each} listens")
+            settings = election.settings(each, scene.cluster.folder / "records", False, True, outage_s)
+            election.write(scene.cluster.folder / f"{each}-supervisor", {election.NAME: settings})
+        accepted = scene.supervisors[node].log.count(ACCEPTED)
+        for supervisor in scene.supervisors.values():
+            supervisor.signal(signal.SIGHUP)
+        if after_s is not None:
+            until(partial(_has_accepted, scene, node, accepted + 1), f"{node} accepts the file")
+            time.sleep(after_s)
+        _kill(scene, node)
+
+
+def _has_accepted(scene: FaultTargets, node: str, files: int) -> bool:
+    return scene.supervisors[node].log.count(ACCEPTED) >= files
+
+
+def _listens(scene: FaultTargets, node: str) -> bool:
+    with socket(AF_UNIX) as client:
+        path = scene.cluster.folder / f"{node}-supervisor" / "control.sock"
+        return scene.supervisors[node].running and client.connect_ex(str(path)) == 0
+
+
 def supervisor_freeze(scene: FaultTargets, node: str, fault: Fault) -> None:
     """Freeze a supervisor with SIGSTOP for as long as the lease allows."""
     scene.supervisors[node].signal(signal.SIGSTOP)
@@ -249,6 +284,6 @@ KINDS = _named(
     *(servers_restart, supervisor_kill, supervisor_kill_cut, supervisor_freeze),
 ) | {"partition-out": partial(partition, received=False), "partition-in": partial(partition, sent=False)}
 LEADER_KINDS = _named(server_kill, server_restart, server_freeze)
-OUTAGE_KINDS = KINDS | _named(servers_stopped, servers_stopped_kill, servers_stopped_cut)
+OUTAGE_KINDS = KINDS | _named(servers_stopped, servers_stopped_kill, servers_stopped_cut, reload_kill)
 ALL_KINDS = OUTAGE_KINDS | LEADER_KINDS
 SERVER_KINDS = frozenset({*LEADER_KINDS, "servers-restart", "servers-stopped", "servers-stopped-kill"})
