@@ -5,7 +5,7 @@ Nothing is refused here, because the schema has accepted the shape and the cross
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
@@ -22,6 +22,7 @@ from supervisor.core.settings import (
     Command,
     ElectionSettings,
     Fence,
+    FenceLimit,
     Hook,
     ItemSettings,
     Run,
@@ -34,12 +35,18 @@ from supervisor.core.settings import (
 )
 
 MANUAL = "manual"  # as a value of ``contend``
+NO_SHOTS: Mapping[str, Any] = {}
+SHOTS = "shots"  # the key of the notes of shots, below the prefix of the fleet
 
 
-def election(full: dict[str, Any]) -> ElectionSettings:
+def election(full: dict[str, Any], shots: Mapping[str, Any] = NO_SHOTS) -> ElectionSettings:
+    """Return the settings. shots: the fields of its fence that the whole file has."""
+    item = _item(full)
+    fence = item.get("fence")
     return ElectionSettings(
         **{
-            **_item(full),
+            **item,
+            "fence": fence and replace(fence, **shots),
             "key": full["key"],
             "value": _encoded(full["value"]),
             "acquire_delay_s": parse_duration(full["acquire_delay"]),
@@ -59,6 +66,12 @@ def semaphore(full: dict[str, Any]) -> SemaphoreSettings:
             "prune_delay_s": prune_delay_s,
         }
     )
+
+
+def shots(limit: dict[str, Any] | None, of_fleet: FleetSettings | None) -> dict[str, Any]:
+    """Return the fields of each fence that the whole file has."""
+    notes = "" if of_fleet is None else f"{of_fleet.prefix}/{SHOTS}"
+    return {"notes": notes, "limit": limit and FenceLimit(**_plain(FenceLimit, limit))}
 
 
 def fleet(full: dict[str, Any]) -> FleetSettings:
@@ -96,6 +109,11 @@ def _webhook(full: dict[str, Any]) -> Webhook:
     return Webhook(**{**_plain(Webhook, full), **parts})
 
 
+def _fence(full: dict[str, Any]) -> Fence:
+    first, *others = map(_hook, full["try"])
+    return Fence(first, others=tuple(others), **_plain(Fence, full))
+
+
 def _check(full: dict[str, Any]) -> CandidateCheck:
     hook = None
     if full.keys() & {"shell", "exec", "disk"}:
@@ -114,7 +132,7 @@ def _command(full: dict[str, Any]) -> Command:
 _PARTS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "run": lambda full: Run(command=_command(full), **_plain(Run, full)),
     "candidate_check": _check,
-    "fence": lambda full: Fence(hook=_hook(full), **_plain(Fence, full)),
+    "fence": lambda full: _fence(full),
     "service": lambda full: ServiceSettings(**_plain(ServiceSettings, full)),
 }
 

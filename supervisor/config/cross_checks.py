@@ -87,8 +87,8 @@ def check_ambiguous(ambiguous: set[KeyPath], report: Report) -> None:
         in_items = path[0] in SECTIONS
         own = path[2:] if in_items else path[1:] if path[0] == "defaults" else ()
         key, *below = own or ("",)
-        body = below if key == "fence" else below[1:]  # each other hook is in a list
-        if (in_items and key == "value" and below) or (body[:1] == ["body"] and len(body) > 1):
+        in_body = "body" in below[:-1]
+        if in_items and key == "value" and below or in_body:
             message = "cannot be ambiguous: not every reader of YAML reads it as text, quote it if it is text"
             report.refuse(path, message)
 
@@ -158,7 +158,9 @@ def _check_address(address: str, path: KeyPath, report: Report) -> None:
 
 def _hooks(settings: ItemSettings, path: KeyPath) -> Iterator[tuple[KeyPath, Hook]]:
     if settings.fence is not None:  # first, so that a hook which has its name is refused, and not the fence
-        yield (*path, "fence"), settings.fence.hook
+        methods = settings.fence.methods
+        for index, hook in enumerate(methods):
+            yield (*path, "fence", "try", index) if len(methods) > 1 else (*path, "fence"), hook
     for list_name in HOOK_EVENTS:
         for index, hook in enumerate(getattr(settings, list_name)):
             yield (*path, list_name, index), hook

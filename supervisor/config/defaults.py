@@ -14,7 +14,7 @@ from supervisor.core.settings import HOOK_EVENTS
 
 _NAME = "<name>"  # in a default, replaced by the item's name
 _COMMANDS = ("run", "candidate_check", "fence")
-_FENCE = {"name": "fence", "retries": 1000, "retry_delay": "1s"}  # for some eight hours
+_FENCE = {"name": "fence", "retries": 1000, "retry_delay": "1s"}  # an earlier release reads its record so
 
 
 def copy_hooks(data: dict[str, Any], positions: Positions) -> None:
@@ -79,6 +79,7 @@ class _Usual:
             "run": defaults.of("run"),
             "candidate_check": {**hook, **defaults.of("candidate_check")},
             "fence": {**hook, **defaults.of("fence"), **_FENCE},
+            "fence_method": {**hook, **defaults.of("fence_method"), **_FENCE},
         }
         self._tls = defaults.of("tls")
         self._service = {**defaults.of("service"), "id": f"consul-supervisor:{hostname}:{_NAME}"}
@@ -95,8 +96,10 @@ class _Usual:
                 self._hook({**usual, "name": f"{list_name}[{index}]", **hook})
                 for index, hook in enumerate(full[list_name])
             ]
-        for key in self._commands.keys() & given.keys():
+        for key in self._commands.keys() & given.keys() - {"fence"}:
             full[key] = self._hook({**self._commands[key], **given[key]})
+        if "fence" in given:
+            full["fence"] = self._fence(given["fence"])
         if "service" in given:
             service = {**self._service, **given["service"]}
             full["service"] = {**service, "id": service["id"].replace(_NAME, name)}
@@ -106,6 +109,18 @@ class _Usual:
         """Return a semaphore with every setting. The default of ``prune_delay`` is its ``lock_delay``."""
         full = self.item("semaphore", name, given)
         return {"prune_delay": full["session"]["lock_delay"], **full}
+
+    def _fence(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the fence with a list of its methods, also where it is the only one."""
+        usual = self._commands["fence_method" if "try" in given else "fence"]
+        methods = [
+            {**usual, "name": f"fence[{index}]", **each} for index, each in enumerate(given.get("try", ()))
+        ]
+        return {
+            **self._commands["fence"],
+            **given,
+            "try": [self._hook(each) for each in methods or [{**usual, **given}]],
+        }
 
     def _hook(self, full: dict[str, Any]) -> dict[str, Any]:
         return {**full, "tls": {**self._tls, **full.get("tls", {})}}

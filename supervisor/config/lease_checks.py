@@ -30,6 +30,7 @@ SILENCE_SPARE_S = 0.5  # beyond a change of Consul's leader, because none takes 
 RESTART_S = 1.0  # RestartSec
 START_S = 1.0  # Python, the file and the records
 
+UNLIMITED_MAX = 10  # elections with fence and without fence_limit
 READS_MAX = 20.0  # a second by one node; two such nodes load the leading server as a hundred usual holders do
 _OVERLAP = "or accept that both may act at once (accept_overlap: true)"
 
@@ -117,6 +118,25 @@ def _check_fence(settings: ItemSettings, fence: Fence, path: KeyPath, report: Re
         remedy = "make sure that someone can run confirm-off, or remove required"
         message = f"while the fence fails, no node acts after a crash, however long that lasts: {remedy}"
         report.warn((*path, "fence", "required"), message)
+
+
+def check_fences(elections: Sequence[ItemSettings], report: Report) -> None:
+    """Warn of a machine that would be shot twice, and of a bad day without a limit."""
+    fenced = [each for each in elections if each.contend and each.fence is not None]
+    first = next((each.fence for each in fenced), None)
+    if first is None:
+        return
+    for each in fenced:
+        if each.fence and (each.fence.target, each.fence.methods) != (first.target, first.methods):
+            message = (
+                f"a machine that leads {fenced[0].name} as well is switched off twice, because its fence"
+            )
+            remedy = "has another command or target: give all elections one, in defaults"
+            report.warn(("elections", each.name, "fence"), f"{message} {remedy}")
+            break
+    if len(fenced) > UNLIMITED_MAX and first.limit is None:
+        message = f"{len(fenced)} elections have fence, and nothing limits how many machines it switches off"
+        report.warn(("elections", fenced[-1].name, "fence"), f"{message}: set fence_limit: {{machines: 2}}")
 
 
 def lease_on_record(settings: ItemSettings) -> Lease:

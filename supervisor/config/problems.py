@@ -34,14 +34,17 @@ def items_of(data: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def hooks_of(data: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield path and value of each hook of HOOK_EVENTS, and each fence, in data that may have any fault."""
+    """Yield path and value of each hook of HOOK_EVENTS, fence and method, in data that may have any fault."""
     from supervisor.core.settings import HOOK_EVENTS
 
     for section, name, item in items_of(data):
         if not isinstance(item, dict):
             continue
         if "fence" in item:
-            yield (section, name, "fence"), item["fence"]
+            yield (section, name, "fence"), (fence := item["fence"])
+            methods = fence.get("try") if isinstance(fence, dict) else None
+            for index, hook in enumerate(methods) if isinstance(methods, list) else ():
+                yield (section, name, "fence", "try", index), hook
         for list_name in HOOK_EVENTS:
             hooks = item.get(list_name)
             for index, hook in enumerate(hooks) if isinstance(hooks, list) else ():

@@ -82,6 +82,12 @@ class Previous:
     node: str = ""
     host: str = ""
     token: int = 0
+    method: str = ""  # of the fence that is tried, or has succeeded, and which failed before. Blank: none
+
+    @property
+    def how(self) -> str:
+        """How it ended, and by which of several methods."""
+        return f"{self.end} by {self.method}" if self.method not in ("", "fence") else self.end
 
 
 LOSE_SIDE = ("lose", "lose-failure")  # the events of the hooks that make room for a rival

@@ -9,7 +9,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from supervisor.core.actions import Action, Arm, Finished
+from supervisor.core.actions import Action, Arm, Finished, KillHook, StartHook
 from supervisor.core.claim.shots import SharedShots
 from supervisor.core.contender.creation import INHERITED, contender_of, inherit
 from supervisor.core.contender.state import Contender, has_finished
@@ -41,6 +41,7 @@ from supervisor.core.events import (
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.machines.record import RecordKeeper
 from supervisor.core.reload import ReloadEffect, blockers_of, plan_reload
+from supervisor.core.requests import ReadNotes, WriteNotes
 from supervisor.core.times import LONG_AGO, NEVER
 
 
@@ -65,14 +66,14 @@ class Contenders:
         self._queued: set[tuple[float, str]] = set()
         self._moved = dict.fromkeys(self.by_name)  # the contenders whose deadline may have moved
         self.devices = Devices()  # the watchdogs of all items
-        self._shots = SharedShots()
+        self.shots = SharedShots()
         self._held = defaultdict[str, set[str]](set)  # the items that hold, by their group. Blank: all
         for each in given:
             self._count(each, each.settings.group)
 
     @property
     def stopped(self) -> bool:
-        return all(has_finished(contender) for contender in self.by_name.values())
+        return not self.shots.lasts and all(map(has_finished, self.by_name.values()))
 
     @property
     def not_begun(self) -> dict[str, Contender]:
@@ -86,12 +87,13 @@ class Contenders:
     def deadline(self) -> float:
         """Return the earliest time at which a ``Tick`` has something to do. NEVER: there is none."""
         self._queue_moved()
+        shared = min(self.devices.due_at, self.shots.grants.due_at)
         while self._due:
             due_at, name = self._due[0]
             if self._is_due(due_at, name):
-                return min(due_at, self.devices.due_at)
+                return min(due_at, shared)
             self._unqueue()
-        return self.devices.due_at
+        return shared
 
     def step(self, event: Event, now: float) -> list[Action]:
         return list(self.decide(event, now))
@@ -107,6 +109,10 @@ class Contenders:
         if isinstance(event, WatchdogTried):
             self.devices.tried(event)
         yield from self._decide_each(event, now)
+        if self.shots.grants.due_at <= now:
+            yield from self.shots.grants.tend(now)
+            yield from self._tell_of_shots(self.shots.news(), now)
+        yield from self.shots.unwanted()
         if self.devices.due_at <= now:
             yield from self.devices.tend(self.by_name.values(), now)
 
@@ -114,6 +120,12 @@ class Contenders:
         if isinstance(event, ConfigLoaded):
             yield from self._reload(event, now)
             return
+        if isinstance(event, Answered) and isinstance(event.request, ReadNotes | WriteNotes):
+            yield from self.shots.grants.answered(event.request, event.outcome, now)
+            yield from self._tell_of_shots(self.shots.news(), now)
+            return
+        if isinstance(event, HookEnded):
+            yield from self._tell_of_shots(self.shots.kept_ended(event.started, ok=event.ok), now)
         if isinstance(event, StopAsked):
             self._successors.clear()
         if isinstance(event, HooksChecked | OrderSeen) and event.item in self._successors:
@@ -135,11 +147,14 @@ class Contenders:
 
     def _decide_one(self, name: str, event: Event, now: float) -> Iterator[Action]:
         self._moved[name], finished, former = None, False, self.by_name[name].settings
+        kept: list[StartHook] = []
         for contender, begun in decide(self._informed(self.by_name[name]), event, now):
             self.by_name[name] = contender
             for action in begun:
                 if isinstance(action, Arm):
                     self.devices.want(action)
+                elif isinstance(action, KillHook) and self.shots.keep(name, action.started):
+                    kept.append(action.started)
                 else:
                     yield action
                 finished = finished or (isinstance(action, Finished) and action.clean)
@@ -147,10 +162,17 @@ class Contenders:
             self.devices.note(self.by_name[name], former.watchdog, now)
         self._count(self.by_name[name], former.group)
         contender = self.by_name[name]
-        for other in self._shots.note(name, contender.guard, contender.tenure, contender.settings.fence):
-            yield from self._decide_one(other, Tick(), now)
+        told = self.shots.note(name, contender.guard, contender.tenure, contender.settings.fence, now)
+        yield from self._tell_of_shots(told, now)
+        for started in kept:  # the item goes on as if it had been killed
+            yield from self._decide_one(name, HookEnded(started, ok=False), now)
         if finished:
             self._end(contender)
+
+    def _tell_of_shots(self, items: Iterable[str], now: float) -> Iterator[Action]:
+        for name in items:
+            if name in self.by_name:
+                yield from self._decide_one(name, Tick(), now)
 
     def _informed(self, contender: Contender) -> Contender:
         """Return the contender that knows what it shares with others: the locks of its group, and shots."""
@@ -159,7 +181,8 @@ class Contenders:
         contender = contender if lock is contender.lock else replace(contender, lock=lock)
         if guard is None:
             return contender
-        return replace(contender, claim=replace(contender.claim, guard=self._shots.informed(name, guard)))
+        guard = self.shots.informed(name, guard, contender.settings.fence)
+        return replace(contender, claim=replace(contender.claim, guard=guard))
 
     def _count(self, contender: Contender, former_group: str) -> None:
         """Note whether this contender holds, in its group and in that of its former settings."""

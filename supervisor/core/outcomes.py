@@ -8,6 +8,7 @@ from dataclasses import field
 from enum import Enum
 
 from supervisor.core.actions import Holder
+from supervisor.core.claim.notes import Note
 from supervisor.core.claim.record import TenureRecord
 from supervisor.core.frozen import dataclass
 from supervisor.core.requests import SlotRecord
@@ -118,6 +119,14 @@ class TenureShown:
     index: int  # the answer's X-Consul-Index
     modify_index: int = 0
     record: TenureRecord | None = None  # None: there is none. UNREADABLE: it cannot be understood
+
+
+@dataclass(frozen=True, slots=True)
+class NotesShown:
+    """The fleet's notes of shots."""
+
+    notes: tuple[Note, ...]
+    modify_index: int = 0  # 0: there is no such key
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +391,7 @@ Outcome = (
     | LostRace
     | RecordExists
     | TenureShown
+    | NotesShown
     | Done
     | KeyView
     | SlotsView

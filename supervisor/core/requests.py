@@ -6,6 +6,7 @@ The shell sends each request once, and answers it by exactly one ``Answered`` ev
 from enum import Enum
 from typing import ClassVar
 
+from supervisor.core.claim.notes import Note
 from supervisor.core.claim.record import TenureRecord
 from supervisor.core.frozen import dataclass
 from supervisor.core.settings import ServiceSettings, SessionSettings
@@ -281,6 +282,22 @@ class HintKey(WatchKey):
     """A blocking query on the key in mode ``stale``, whose answer is no evidence: see ``core.lock.hint``."""
 
     answerer: ClassVar[Answerer] = Answerer.SERVER
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNotes(Request):
+    """``GET /v1/kv/KEY?consistent`` of the fleet's notes of shots."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteNotes(Request):
+    """``PUT /v1/kv/KEY?cas=INDEX``: the notes of shots."""
+
+    key: str
+    notes: tuple[Note, ...]
+    index: int  # the ModifyIndex of what was read. 0: there were none
 
 
 Watch = WatchKey | WatchSlots | WatchTenure

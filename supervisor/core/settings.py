@@ -132,6 +132,14 @@ class Watchdog:
 
 
 @dataclass(frozen=True, slots=True)
+class FenceLimit:
+    """How many machines a node may shoot."""
+
+    machines: int  # different ones
+    within_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Fence:
     """How the machine of a holder that vanished is switched off, and who may be sure of that."""
 
@@ -141,6 +149,18 @@ class Fence:
     exclusive: bool = False  # only supervisors that keep tenure records contend for the key
     required: bool = False  # True: this node never acts because time has passed
     outage_s: float | None = None  # the silence of Consul that a holder surely rides out. None: by lock_delay
+    limit: FenceLimit | None = None  # of the file. None: any number
+    notes: str = ""  # the key at which the daemons of the fleet tell of their shots. Blank: they do not
+    others: tuple[Hook, ...] = ()  # tried in turn where the one before has failed
+
+    @property
+    def methods(self) -> tuple[Hook, ...]:
+        return (self.hook, *self.others)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a run has to be granted."""
+        return self.limit is not None or self.notes != ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +206,12 @@ class ItemSettings:
     @property
     def hooks(self) -> tuple[Hook, ...]:
         listed = (hook for name in HOOK_EVENTS for hook in self.hooks_of(name))
-        single = (self.check_hook, None if self.fence is None else self.fence.hook)
-        return (*listed, *(hook for hook in single if hook is not None))
+        check = () if self.check_hook is None else (self.check_hook,)
+        return (*listed, *check, *self.fence_methods)
+
+    @property
+    def fence_methods(self) -> tuple[Hook, ...]:
+        return () if self.fence is None else self.fence.methods
 
     def hooks_of(self, name: str) -> tuple[Hook, ...]:
         """Return the list of hooks of this name, which is one of HOOK_EVENTS."""

@@ -4,6 +4,7 @@
     shared.py            what most parts use of the daemon
     operator.py          an operator's commands as events for the core, and the replies
     pauses.py            the end of each pause that has one
+    shots.py             which machines this node has shot, kept for the next process
     outages.py           the lines about silences of Consul that holders ride out
     listeners.py         the control socket and http.listen: opened, moved, closed
     records.py           reads the journal at the start, writes it, and logs its failures

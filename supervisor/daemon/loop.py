@@ -60,6 +60,7 @@ from supervisor.daemon.preflight.monitor import HookMonitor
 from supervisor.daemon.records import Records
 from supervisor.daemon.reload import CannotReload, Reloaded, changes_of, read_again
 from supervisor.daemon.shared import Shared
+from supervisor.daemon.shots import KeptShots
 from supervisor.reporting.control import ControlError
 from supervisor.reporting.telemetry.facts import Facts
 from supervisor.reporting.telemetry.history import History
@@ -131,6 +132,7 @@ class Daemon:
         self._shared = shared = self._share(node_name, path)
         self._operator = Operator(shared, self._reload, self._records.made)
         self._pauses, self._outages = Pauses(shared), Outages(shared)
+        self._shots = KeptShots(shared, config, self._records)
         self._fleet = Fleet(config, shared, self._records)
         self._listeners = Listeners(config, shared, self._operator.execute, self._fleet.shown)
         self._events = Events(shared, self._records.folder, self._records.machine)
@@ -178,7 +180,8 @@ class Daemon:
         counters = self._listeners.metrics.counters
         told = (self._log.on_step, self._history.on_step, counters.on_step, self._fleet.on_facts)
         facts = Facts(lambda: self._step_at, *told)
-        observers = (facts, self._operator, self._notifier, self._pauses, self._outages, self._fleet)
+        kept = (self._pauses, self._outages, self._shots)
+        observers = (facts, self._operator, self._notifier, *kept, self._fleet)
         return tuple(each.on_step for each in observers)
 
     def _effects(self) -> Effects:

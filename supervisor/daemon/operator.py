@@ -73,8 +73,14 @@ class Operator:
             return _cannot(command.verb, command.name or "all", f"{why}{OR_FORCE}")
         if command.verb is Verb.STEP_DOWN:
             return await self._step_down(command) if command.name else await self._all_step_down(command)
-        contending = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
-        names = contending if command.name is None else [command.name]
+        if command.verb is Verb.CONFIRM_OFF and command.name is None:
+            names = [name for name, each in known.items() if _guards(each, command.machine)]
+            if not names:
+                return _cannot(command.verb, "all", f"no item of this node waits for {command.machine}")
+        elif command.name is None:
+            names = [name for name, contender in known.items() if not _obstacle(Verb.PAUSE, contender)]
+        else:
+            names = [command.name]
         replies = [self._one(command, name) for name in names]
         if refused := next((reply for reply in replies if reply.outcome is not Result.DONE), None):
             return refused
@@ -316,6 +322,12 @@ def _is_leased(contender: Contender) -> bool:
     if wanted is not None and wanted.watchdog == contender.settings.watchdog:  # else: NEXT_TENURE
         lease = lease_of(wanted)
     return lease.leased_s == tenure.leased_s == contender.record_keeper.in_journal_s
+
+
+def _guards(contender: Contender, machine: str) -> bool:
+    """Return whether it waits for this machine to be off."""
+    guard = contender.guard
+    return guard is not None and guard.end is None and guard.waits_for == f"waits for {machine}"
 
 
 def _obstacle(verb: Verb, contender: Contender) -> str:

@@ -23,7 +23,7 @@ from supervisor.adapters.journal import (
 )
 from supervisor.adapters.journal.copies import (
     ACCEPTED,
-    ORDERS,
+    KEPT,
     SUFFIX,
     Copies,
     JournalBusy,
@@ -83,7 +83,7 @@ class Records:
         wanted = (replace(each, place=replace(each.place, journal=self.id)) for each in wanted)
         for name in records:
             self._copies.want(f"{name}{SUFFIX}")
-        for name in (ACCEPTED, ORDERS):
+        for name in KEPT:
             if Path(self.folder, name).exists():
                 self._copies.want(name)
         self._kill_leftovers(records)
@@ -165,12 +165,12 @@ class Records:
         if accepted:
             self._copies.put(ACCEPTED, accepted)
 
-    def orders(self) -> bytes:
-        """Return which orders an earlier process has seen. The disk may take a second not to answer."""
-        return newest(*self._folders, ORDERS)
+    def kept(self, name: str) -> bytes:
+        """Return what an earlier process has kept in this file. The disk may take a second not to answer."""
+        return newest(*self._folders, name)
 
-    def keep_orders(self, seen: bytes) -> None:
-        self._copies.put(ORDERS, seen)
+    def keep_as(self, name: str, content: bytes) -> None:
+        self._copies.put(name, content)
 
     def follow(self, config: Config) -> None:
         """Use another configuration. What an earlier one withheld stays so: its hooks may still run."""

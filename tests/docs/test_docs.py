@@ -41,7 +41,7 @@ from supervisor.core.lease import (
 from supervisor.core.lock import backoff
 from supervisor.core.lock.election import LAG_S_MAX
 from supervisor.core.lock.queue import QUEUE_DELAY_MAX_S, RANK_S, READ_LAG_PER_RANK_S
-from supervisor.core.settings import Command, ServiceSettings, Watchdog, Webhook
+from supervisor.core.settings import Command, FenceLimit, ServiceSettings, Watchdog, Webhook
 from supervisor.core.watchdog import TOO_LONG
 from supervisor.daemon.events import RETRY_S
 from supervisor.reporting.control.protocol import NOTE_CHARS_MAX
@@ -318,6 +318,14 @@ def test_the_shown_fence_loads_and_its_command_exists(
     assert item.fence is not None and item.fence.target == "db1-ipmi.example.org"
     options = parser().parse_args(shlex.split(confirms)[1:])
     assert (options.command, options.name, options.note) == ("confirm-off", "db", "unplugged by hand")
+
+
+@SHOWN.by(FENCE, "Several methods", "yaml", "methods")
+@SHOWN.by(FENCE, "A limit for a bad day", "yaml", "limit")
+def test_the_shown_methods_and_the_shown_limit_load(methods: str, limit: str, tmp_path: Path) -> None:
+    (item,) = loaded(tmp_path, f"{limit}elections: {{db: {{}}}}\ndefaults:\n{methods}").items
+    assert item.fence is not None and item.fence.limit == FenceLimit(2, 600.0)
+    assert [each.name for each in item.fence.methods] == ["bmc", "outlet"]
 
 
 def test_the_webhook_of_a_power_switch_loads(tmp_path: Path) -> None:

@@ -113,6 +113,10 @@ def _writes_history(request: ReadHistory | WriteHistory) -> str:
     return _rule("key_prefix", fleet_requests.history_key(request.prefix, ""), "write")
 
 
+def _writes_notes(request: to.ReadNotes | to.WriteNotes) -> str:
+    return _rule("key", request.key, "write")
+
+
 def _orders(policy: str) -> Callable[[ReadOrder | WriteOrder], str]:
     return lambda request: _rule("key_prefix", fleet_requests.orders_folder(request.prefix), policy)
 
@@ -229,6 +233,13 @@ ENDPOINTS: Mapping[type[to.Request], ApiEndpoint] = {
     ),
     ReadHistory: ApiEndpoint("read", keys.read, _KEY, _writes_history),
     WriteHistory: ApiEndpoint("write", fleet_requests.write, _OF_FLEET, _writes_history),
+    to.ReadNotes: ApiEndpoint(
+        "read",
+        keys.read,
+        {200: fleet_requests.notes_shown, 404: fleet_requests.no_notes},
+        _writes_notes,
+    ),
+    to.WriteNotes: ApiEndpoint("write", fleet_requests.write_notes, _OF_FLEET, _writes_notes),
     ReadOrder: ApiEndpoint("read", keys.read, _KEY, _orders("list")),
     WriteOrder: ApiEndpoint("write", fleet_requests.write, _OF_FLEET, _orders("write")),
 }

@@ -1,15 +1,19 @@
 """Consul's HTTP API for the keys below a fleet's prefix, which no contender waits for.
 
-One key keeps the tenures of an election, and others order something for the whole fleet.
+One key keeps the tenures of an election, one the notes of shots, and others order something for all nodes.
 """
+
+import time
 
 import requests
 
 from supervisor.adapters.consul.calls import RAW, Call, key_path
-from supervisor.adapters.consul.responses import truth_of
+from supervisor.adapters.consul.keys import shown
+from supervisor.adapters.consul.responses import index_of, truth_of
+from supervisor.config.formats import shot_notes
 from supervisor.core.frozen import dataclass
-from supervisor.core.outcomes import Done, LostRace, Outcome
-from supervisor.core.requests import ReadKey, Request
+from supervisor.core.outcomes import Done, KeyView, LostRace, NotesShown, Outcome, Refused
+from supervisor.core.requests import ReadKey, ReadNotes, Request, WriteNotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,30 @@ def write(request: WriteHistory) -> Call:
     return Call(method, key_path(request.key), {"cas": str(request.index)}, request.value, RAW)
 
 
-def written(request: WriteHistory, response: requests.Response) -> Outcome:
+def write_notes(request: WriteNotes) -> Call:
+    value = shot_notes.encoded(request.notes, time.time() - request.at)
+    return Call("PUT", key_path(request.key), {"cas": str(request.index)}, value, RAW)
+
+
+def notes_shown(request: ReadNotes, response: requests.Response) -> Outcome:
+    """Return the notes, or Refused for what is not to be written over."""
+    view = shown(ReadKey(request.item, request.at, request.timeout_s, request.key), response)
+    try:
+        if isinstance(view, KeyView) and not (view.foreign_flags or view.is_marked):
+            notes = shot_notes.decoded(view.value, time.time() - request.at)
+            return NotesShown(notes, view.modify_index)
+    except shot_notes.ForeignNotes:
+        pass
+    return Refused(
+        f"{request.key} holds no notes of shots, so it is left alone: delete it, or give fleet another prefix"
+    )
+
+
+def no_notes(request: ReadNotes, response: requests.Response) -> Outcome:
+    index_of(response)  # else another program has sent the 404
+    return NotesShown(())
+
+
+def written(request: WriteHistory | WriteNotes, response: requests.Response) -> Outcome:
     """Return LostRace when the key has changed since it was read."""
     return Done() if truth_of(response) else LostRace()

@@ -46,6 +46,7 @@ from supervisor.core.requests import (
     HintKey,
     MarkTenure,
     ReadKey,
+    ReadNotes,
     Release,
     Request,
     Rewrite,
@@ -244,7 +245,7 @@ def not_marked(request: MarkTenure, response: requests.Response) -> Outcome:
 # --- reads ---------------------------------------------------------------------------------------
 
 
-def read(request: ReadKey) -> Call:
+def read(request: ReadKey | ReadNotes) -> Call:
     return get(key_path(request.key), {"consistent": ""})
 
 

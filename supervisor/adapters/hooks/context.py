@@ -53,6 +53,7 @@ def facts(context: HookContext, *, attempt: int, node: str, now: float, at: floa
         event_facts |= {"previous_end": before.end, "previous_target": before.target}
         event_facts |= {"previous_node": before.node, "previous_host": before.host}
         event_facts["previous_token"] = before.token
+        event_facts["fence_method"] = before.method.partition(" ")[0]
     return event_facts
 
 

@@ -30,8 +30,8 @@ def hooks_by_place(settings: ItemSettings) -> dict[str, tuple[str, Hook]]:
     }
     if settings.check_hook is not None:
         found[CHECK] = ("check", settings.check_hook)
-    if settings.fence is not None:
-        found[FENCE] = ("fence", settings.fence.hook)
+    for index, hook in enumerate(methods := settings.fence_methods):
+        found[f"{FENCE}.try[{index}]" if len(methods) > 1 else FENCE] = ("fence", hook)
     return found
 
 

@@ -42,6 +42,8 @@ SUFFIX = ".journal"
 EVENTS = ("events.1", "events")  # copied with each record
 ACCEPTED = "accepted.json"  # the last accepted configuration
 ORDERS = "orders.json"  # which orders for the whole fleet this node has seen, and when
+SHOTS = "shots.json"  # which machines this node has shot, and when
+KEPT = (ACCEPTED, ORDERS, SHOTS)  # beside the records
 # The id of these records, which tenure records in Consul carry, and the inode of this very file. It moves
 # with the records at a stop and a start, and has no copy while a process runs: records that were copied then
 # get another one.
@@ -152,7 +154,7 @@ def take_over(state_dir: Path, folder: Path) -> int:
             if not (state_dir / note.stem).exists():
                 note.with_suffix("").unlink(missing_ok=True)
                 note.unlink()
-        for name in (ACCEPTED, ORDERS):
+        for name in KEPT:
             if _is_newer(state_dir / name, folder):
                 (folder / name).unlink(missing_ok=True)
         if (state_dir / ID).is_symlink() or (
@@ -288,7 +290,7 @@ class Copies:
             async with asyncio.timeout(END_WITHIN_S):
                 if self._task is not None:
                     await self._task
-                everything = {ACCEPTED, ORDERS, ID, *(path.name for path in self._folder.glob(f"*{SUFFIX}"))}
+                everything = {*KEPT, ID, *(path.name for path in self._folder.glob(f"*{SUFFIX}"))}
                 if self._folder != self._state_dir and not await self._copy(everything):
                     (self._folder / COMPLETE).unlink()  # first, because from now on the copies count
                     shutil.rmtree(self._folder, ignore_errors=True)

@@ -92,6 +92,8 @@ def _of_fleet(settings: ItemSettings, fleet: FleetSettings | None, purpose: str)
         writes = writes.replace('"write"', '"read"')
     if settings.kind == "election":
         yield writes
+        if settings.fence is not None and settings.fence.notes and purpose == "daemon":
+            yield _rules(to.WriteNotes(*_ANY, settings.fence.notes, (), 0))
 
 
 async def agents_node(settings: ConsulSettings) -> tuple[str, str]:

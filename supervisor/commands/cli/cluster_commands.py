@@ -106,9 +106,15 @@ def history(options: argparse.Namespace) -> int:
     return DONE if tenures else fail(NEGATIVE, f"no tenure of {name} is known: {why}")
 
 
+def _guarded(tenure: Tenure) -> str:
+    """Return what this node did before it acted, and by which method of its fence, if it has several."""
+    end, _, method = str(tenure.get("guard")).partition(" ")
+    return " ".join(filter(None, (GUARDED.get(end, "").format(tenure["node"]), method)))
+
+
 def _rows(tenures: Sequence[Tenure]) -> list[list[str]]:
     """Return a row for each tenure. The next node, if it had a guard, says how it ended as well."""
-    guards = [None, *(GUARDED.get(str(each.get("guard")), "").format(each["node"]) for each in tenures)]
+    guards = [None, *(_guarded(each) for each in tenures)]
     return [
         [
             str(each["token"]),

@@ -20,7 +20,7 @@ FACTS = tuple(
     """
     event kind name key session lock_index fencing_token reason leader previous_leader holders slot
     transition attempt time node note role time_left previous_end previous_target previous_node
-    previous_host previous_token
+    previous_host previous_token fence_method
     """.split()
 )
 """The names of all facts. An event has those that its kind of item and its hook have."""

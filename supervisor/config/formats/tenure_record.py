@@ -57,8 +57,8 @@ def decoded(value: bytes, index: int) -> TenureRecord:
             state=State(fields["state"]),
             lock_delay_s=lock_delay_s,
             lose_time_s=min(parse_duration(fields["lose_time"]), PRUNE_DELAY_MAX_S),
-            target=_name(fields["target"]) or None,
-            node=_name(fields["node"]) or None,
+            target=name_in(fields["target"]) or None,
+            node=name_in(fields["node"]) or None,
             place=_place(fields),
             token=token or index,
             margin_s=min(parse_duration(fields.get("margin", "0s")), lock_delay_s),
@@ -70,11 +70,12 @@ def decoded(value: bytes, index: int) -> TenureRecord:
 
 
 def _place(fields: Any) -> Place:
-    machine, host, boot = (_name(fields[each]) for each in ("machine", "host", "boot"))
-    return Place(machine, host, boot, _name(fields.get("journal", "")))
+    machine, host, boot = (name_in(fields[each]) for each in ("machine", "host", "boot"))
+    return Place(machine, host, boot, name_in(fields.get("journal", "")))
 
 
-def _name(given: Any) -> str:
+def name_in(given: Any) -> str:
+    """Return the name of a machine or node. Raises ValueError or TypeError for what is none."""
     if not _NAME.fullmatch(given):
         raise ValueError("a name with control characters, or a long one")
     return str(given)

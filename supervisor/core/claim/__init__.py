@@ -4,6 +4,8 @@
     claim.py       what a contender knows of it and owes to it: reads, watches and writes it, one at a time
     correction.py  what is written in the place of a record that was read
     memory.py      what is known of a record of more than a minute, in case that Consul loses it
+    notes.py       what is known of a shot, and told to the fleet
+    grants.py      which runs of the fence may begin, by fence_limit and the fleet
     shots.py       one run of the fence for all guards of this process behind one boot of a machine
     guard.py       what a node waits for that has acquired over another's record, and when it shoots
 

@@ -10,13 +10,13 @@ from enum import StrEnum
 from math import floor
 
 from supervisor.core.actions import Action, KillHook, Previous
+from supervisor.core.claim.notes import Boot, Shot
 from supervisor.core.claim.record import UNREADABLE, State, TenureRecord
 from supervisor.core.frozen import dataclass, replace
 from supervisor.core.lease import OUTAGE_LOCKOUT_MAX_S, Lease
 from supervisor.core.machines import phases
-from supervisor.core.machines.sequence import Sequence
 from supervisor.core.machines.tenure import Tenure
-from supervisor.core.settings import Fence, Hook, ItemSettings, Place
+from supervisor.core.settings import Fence, ItemSettings, Place
 from supervisor.core.times import LONG_AGO, NEVER
 
 NOTE_S = 60.0  # between two notes of a long wait: what a crash of this node costs at most
@@ -35,26 +35,13 @@ class GuardEnd(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Boot:
-    """One boot of one machine, as one fence knows that machine."""
-
-    machine: str
-    host: str
-    boot: str
-    target: str
-    fence: Hook
-
-
-@dataclass(frozen=True, slots=True)
 class Shots:
     """The runs of the fence for the guards of other items: see ``core.claim.shots``."""
 
     under_way: frozenset[Boot] = frozenset()
-    over: tuple[tuple[Boot, int], ...] = ()  # with the fencing token of the guard that has shot
-
-    def have_ended(self, boot: Boot | None, token: int) -> bool:
-        """Return whether the tenure that began with this token in this boot is over."""
-        return any(boot == each and 0 < token < shot for each, shot in self.over)
+    over: tuple[Shot, ...] = ()
+    granted: frozenset[Boot] | None = None  # for which a run may begin now. None: for each
+    limited: frozenset[Boot] = frozenset()  # for which none may begin by ``fence_limit``
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +60,7 @@ class Guard:
     stopping_at: float = NEVER  # when the record was first seen to say that the holder stops
     seen_at: float = LONG_AGO  # when the request was sent whose answer has shown the record last
     shoots: bool = False  # the time of the fence has come
+    wants_shot: bool = False  # an attempt of the fence may begin, once that is granted
     shot_due_at: float = NEVER  # since when its next attempt is due. NEVER: none is
     shot: str | None = None  # the target of the newest attempt of the fence. None: it has made none
     end: GuardEnd | None = None  # how the guard has ended. None: it lasts
@@ -85,6 +73,8 @@ class Guard:
     word_of: str | None = None
     returned_at: float = LONG_AGO  # when Consul answered this node again after it had been silent
     shots: Shots = Shots()  # those of the guards of other items
+    has_shot: bool = False  # its own fence has succeeded
+    method: str = ""  # the newest one that was tried, or that has succeeded: see ``Previous``
 
     def behind(self, lease_s: float, former: TenureRecord | None) -> "Guard":
         """Wait for so long, and shoot nobody, because Consul has lost what it said of the former holder."""
@@ -136,13 +126,16 @@ class Guard:
         return not record.place.is_same_machine(self.here)
 
     def boot(self, fence: Fence | None) -> Boot | None:
-        """Return the boot for which one run of the fence serves all guards. None: it serves this one."""
+        """Return the boot that a run of the fence would end. None: this guard may shoot nobody."""
         record = self.record
         if fence is None or record is None or record.target is None or not self.may_shoot:
             return None
         place = record.place
-        known = place.machine and place.boot
-        return Boot(place.machine, place.host, place.boot, record.target, fence.hook) if known else None
+        return Boot(place.machine, place.host, place.boot, record.target, fence.methods)
+
+    def is_limited(self, fence: Fence | None) -> bool:
+        """Return whether ``fence_limit`` keeps this guard from shooting."""
+        return self.end is None and self.boot(fence) in self.shots.limited
 
     def shoots_at(self, fence: Fence | None) -> float:
         """Return when the fence begins. NEVER: nobody may be shot."""
@@ -190,41 +183,41 @@ class Guard:
 
         The scheduler then writes the tenure record, whose answer ends this phase.
         """
-        fence, end = settings.fence, self.end
-        hooks = () if fence is None else (fence.hook,)
-        sequence = tenure.hooks.settle(hooks, now)
-        if end is None and hooks and sequence.finished(hooks) and not sequence.failed:
-            if self.record is not None and self.shot == self.record.target:
-                end = GuardEnd.FENCED
-            else:
-                sequence = Sequence()  # the record is gone or names another target: it proves nothing
-        if (
-            end is None
-            and self.record is not None
-            and self.shots.have_ended(self.boot(fence), self.record.token)
-        ):
-            end = GuardEnd.FENCED
-        if end is None and now >= self.waits_until(fence):
-            end = GuardEnd.WAITED
-        if sequence.failed:
-            sequence = Sequence()  # as long as the guard lasts
+        fence, hooks = settings.fence, settings.fence_methods
+        sequence = tenure.hooks.settle_any(hooks, now)
+        # A record that is gone or names another target proves nothing.
+        hits = self.record is not None and self.shot == self.record.target
+        guard = self._ended(fence, now, has_shot=tenure.hooks.has_succeeded and hits)
+        boot, end = self.boot(fence), guard.end
         tenure, shoots = replace(tenure, hooks=sequence), now >= self.shoots_at(fence)
-        guard = replace(self.note(now), end=end, shoots=shoots)
+        guard = replace(guard.note(now), shoots=shoots, wants_shot=False)
         if end is not None:
             if sequence.running is None or tenure.killing:
                 return guard, tenure, ()
             return guard, replace(tenure, killing=True), (KillHook(sequence.running),)
-        may_shoot = (
-            shoots
-            and self.boot(fence) not in self.shots.under_way
-            and sequence.due(now)
-            and phases.news_is_fresh(tenure, lease, now)
-        )
-        guard = replace(guard, shot_due_at=min(self.shot_due_at, now) if may_shoot else NEVER)
+        wants = shoots and boot not in self.shots.under_way and sequence.due(now)
+        wants = wants and phases.news_is_fresh(tenure, lease, now)
+        may_shoot = wants and (self.shots.granted is None or boot in self.shots.granted)
+        shot_due_at = min(self.shot_due_at, now) if may_shoot else NEVER
+        guard = replace(guard, wants_shot=wants, shot_due_at=shot_due_at)
         if not may_shoot or guard.awaits_look or guard.record is None:
             return guard, tenure, ()
-        guard = replace(guard, shot=guard.record.target, shot_due_at=NEVER)
+        failed = " and ".join(each.name for each in hooks[: sequence.index])
+        method = hooks[sequence.index].name + (f" after {failed} failed" if failed else "")
+        guard = replace(guard, shot=guard.record.target, shot_due_at=NEVER, method=method)
         return guard, *phases.start_fence(tenure, settings, lease, guard.previous)
+
+    def _ended(self, fence: Fence | None, now: float, *, has_shot: bool) -> "Guard":
+        """Return the guard with its end, if it has one by now. has_shot: its own fence has succeeded."""
+        if self.end is not None:
+            return self
+        if has_shot:
+            return replace(self, end=GuardEnd.FENCED, has_shot=True)
+        boot, token = self.boot(fence), self.record.token if self.record else 0
+        shot = next((each for each in self.shots.over if each.has_ended(boot, token)), None)
+        if shot is not None:
+            return replace(self, end=GuardEnd.FENCED, method=shot.method)
+        return replace(self, end=GuardEnd.WAITED) if now >= self.waits_until(fence) else self
 
     @property
     def waits_for(self) -> str:
@@ -236,7 +229,8 @@ class Guard:
         """The facts about the former holder, for the hooks."""
         record = self.record or UNREADABLE
         end = "" if self.end is None else str(self.end)
-        return Previous(end, record.target or "", record.node or "", record.place.host, record.token)
+        host, method = record.place.host, self.method if self.end in (None, GuardEnd.FENCED) else ""
+        return Previous(end, record.target or "", record.node or "", host, record.token, method)
 
     def deadline(self, fence: Fence | None) -> float:
         """Return the next time at which the guard may end or the fence begin. NEVER: it has ended."""

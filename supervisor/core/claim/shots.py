@@ -5,12 +5,18 @@ time. Of all guards whose records name one boot of one machine, by one name to o
 fence, and the others wait for it. Its success proves that this boot is over, so it ends each of them, and
 each that reads such a record later. It says nothing of a tenure that began after the one of the guard that
 shot: a machine that was put back to an earlier state of its memory has the same boot. A machine without an
-id, and a guard that may shoot nobody, share nothing.
+id, and a guard that may shoot nobody, share nothing. A run goes on after its own guard has ended, for as
+long as another one waits for it.
+
+With ``fence_limit`` or a fleet each run is granted before it begins (``core.claim.grants``).
 """
 
 from collections.abc import Iterator
 
-from supervisor.core.claim.guard import Boot, Guard, GuardEnd, Shots
+from supervisor.core.actions import KillHook, StartHook
+from supervisor.core.claim.grants import Grants, Want
+from supervisor.core.claim.guard import Guard, Shots
+from supervisor.core.claim.notes import Boot, Shot
 from supervisor.core.frozen import replace
 from supervisor.core.machines.tenure import Tenure
 from supervisor.core.settings import Fence
@@ -23,17 +29,23 @@ class SharedShots:
     """The guards of all items, by the boot that they wait for."""
 
     def __init__(self) -> None:
+        self.grants = Grants()
         self._behind: dict[str, Boot] = {}  # by item: the boot that its guard waits for
         self._runs: dict[str, Boot] = {}  # by item: the boot for which its fence runs, or is to be repeated
-        self._over: tuple[tuple[Boot, int], ...] = ()  # that of ``Shots``
+        self._kept: dict[StartHook, Shot] = {}  # the runs that go on without their guard
+        self._killed: set[StartHook] = set()  # of these
+        self._over: tuple[Shot, ...] = ()
 
-    def informed(self, item: str, guard: Guard) -> Guard:
+    def informed(self, item: str, guard: Guard, fence: Fence | None) -> Guard:
         """Return the guard of this item, which knows of the shots of the others."""
-        others = frozenset(boot for each, boot in self._runs.items() if each != item)
-        return replace(guard, shots=Shots(others, self._over))
+        runs = [boot for each, boot in self._runs.items() if each != item]
+        runs += [shot.boot for shot in self._kept.values()]
+        under_way, grants = frozenset(boot for boot in runs if boot.is_known), self.grants
+        granted = frozenset(grants.granted) if fence is not None and fence.asks else None
+        return replace(guard, shots=Shots(under_way, self._over, granted, grants.limited))
 
     def note(
-        self, item: str, guard: Guard | None, tenure: Tenure | None, fence: Fence | None
+        self, item: str, guard: Guard | None, tenure: Tenure | None, fence: Fence | None, now: float
     ) -> Iterator[str]:
         """Note what the guard of this item does now, and yield the items that need a step because of it."""
         boot = None if guard is None or guard.end is not None else guard.boot(fence)
@@ -42,22 +54,72 @@ class SharedShots:
         else:
             self._behind.pop(item, None)
         ran = self._runs.get(item)
-        if _shoots(guard, tenure):
+        if tenure is not None and _shoots(guard, tenure):
             if ran is None and boot is not None:
                 self._runs[item] = boot
-            return
-        if ran is None:
-            return
+            elif ran is not None and tenure.hooks.running is None:
+                self.grants.give_back(ran)  # all its methods have failed, so another node may try
+        elif ran is not None:
+            del self._runs[item]
+            shot = None
+            if guard is not None and tenure is not None and guard.has_shot:
+                shot = Shot(ran, tenure.token, guard.method)
+            yield from self._ended(ran, shot)
+        if boot is not None and guard is not None and guard.wants_shot and fence is not None and fence.asks:
+            token, record = 0 if tenure is None else tenure.token, guard.record
+            former = 0 if record is None else record.token
+            self.grants.want(boot, Want(item, fence, token, former, guard.here.host, now))
+        if boot is None:
+            self.grants.keep({*self._behind.values(), *self._runs.values()})
+
+    def _ended(self, boot: Boot, shot: Shot | None) -> list[str]:
+        """Note the end of a run, and return the items whose guards wait for it. shot: it has succeeded."""
+        self.grants.give_back(boot, shot)
+        if shot is not None:
+            self._over = (*self._over, shot)[-OVER_MAX:]
+        return [each for each, behind in self._behind.items() if behind == boot]
+
+    def news(self) -> list[str]:
+        """Return the items that need a step because of what was granted, or of what other nodes have shot."""
+        news, self.grants.news = self.grants.news, set()
+        self._over = (*self._over, *self.grants.over)[-OVER_MAX:]
+        self.grants.over.clear()
+        return [each for each, behind in self._behind.items() if behind in news]
+
+    # --- runs that go on without their guard ------------------------------------------------------------
+
+    def keep(self, item: str, started: StartHook) -> bool:
+        """Return whether a run goes on that its own item would kill, because another guard waits for it."""
+        boot, context = self._runs.get(item), started.context
+        others = {behind for each, behind in self._behind.items() if each != item}
+        if context.event != "fence" or boot is None or not boot.is_known or boot not in others:
+            return False
         del self._runs[item]
-        if guard is not None and tenure is not None and guard.end is GuardEnd.FENCED:
-            self._over = (*self._over, (ran, tenure.token))[-OVER_MAX:]
-        yield from [each for each, behind in self._behind.items() if behind == ran]
+        method = "" if context.previous is None else context.previous.method
+        self._kept[started] = Shot(boot, context.fencing_token or 0, method)
+        return True
+
+    def kept_ended(self, started: StartHook, *, ok: bool) -> list[str]:
+        """Note the end of such a run, and return the items that need a step. Another run changes nothing."""
+        shot = self._kept.pop(started, None)
+        self._killed.discard(started)
+        return [] if shot is None else self._ended(shot.boot, shot if ok else None)
+
+    def unwanted(self) -> list[KillHook]:
+        """Return the end of each such run for which no guard waits any more."""
+        awaited = self._behind.values()
+        over = [each for each, shot in self._kept.items() if shot.boot not in awaited]
+        ends = [KillHook(each) for each in over if each not in self._killed]
+        self._killed.update(over)
+        return ends
+
+    @property
+    def lasts(self) -> bool:
+        return bool(self._kept)
 
 
-def _shoots(guard: Guard | None, tenure: Tenure | None) -> bool:
+def _shoots(guard: Guard | None, tenure: Tenure) -> bool:
     """Return whether the fence runs, is being killed, or waits for its next attempt."""
-    if tenure is None:
-        return False
     hooks = tenure.hooks
     if hooks.running is not None:
         return hooks.running.context.event == "fence"

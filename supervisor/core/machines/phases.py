@@ -143,7 +143,7 @@ def start_fence(tenure: Tenure, settings: ItemSettings, lease: Lease, previous: 
     assert settings.fence is not None and tenure.phase is Phase.GUARDING, "nobody guards"
     context = replace(_context(tenure, settings, lease), previous=previous)
     begin_by = _begin_by(tenure, lease)
-    sequence, start = tenure.hooks.start((settings.fence.hook,), context, begin_by=begin_by)
+    sequence, start = tenure.hooks.start(settings.fence.methods, context, begin_by=begin_by)
     return replace(tenure, hooks=sequence), (start,)
 
 

@@ -60,11 +60,30 @@ class Sequence:
             return self._next(hooks, stop_at_failure, failed=True)
         return replace(self, due_at=LONG_AGO) if waiting and self.due_at <= now else self
 
+    def settle_any(self, hooks: tuple[Hook, ...], now: float) -> "Sequence":
+        """Judge the attempt that ended in a list of which one success is enough: else try the next hook.
+
+        After the last one the first follows, with a delay that doubles each time. There is no end to that but
+        a success, by ``has_succeeded``, behind which it begins anew.
+        """
+        if self.has_succeeded or (self.index >= len(hooks) and self.running is None):
+            return Sequence()
+        if self.ended_ok is None:
+            return replace(self, due_at=LONG_AGO) if LONG_AGO < self.due_at <= now else self
+        rounds, index = divmod(self.attempts, len(hooks))
+        due_at = LONG_AGO if index else now + _delay_s(hooks[0], rounds)
+        return replace(self, index=index, due_at=due_at, ended_ok=None)
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether an attempt has succeeded that is not judged yet."""
+        return self.ended_ok is True
+
     def _judge(self, hooks: tuple[Hook, ...], now: float, stop_at_failure: bool, end_by: float) -> "Sequence":
         hook = hooks[self.index]
         if self.ended_ok:
             return self._next(hooks, stop_at_failure, failed=False)
-        begin_at = now + min(hook.retry_delay_s * 2 ** (self.attempts - 1), RETRY_DELAY_MAX_S)
+        begin_at = now + _delay_s(hook, self.attempts)
         if self.attempts <= hook.retries and _fits(hooks, self.index, begin_at, end_by):
             return replace(self, due_at=begin_at, ended_ok=None)
         return self._next(hooks, stop_at_failure, failed=True)
@@ -72,6 +91,11 @@ class Sequence:
     def _next(self, hooks: tuple[Hook, ...], stop_at_failure: bool, *, failed: bool) -> "Sequence":
         index = len(hooks) if failed and stop_at_failure else self.index + 1
         return Sequence(index=index, failed=self.failed or failed)
+
+
+def _delay_s(hook: Hook, failures: int) -> float:
+    """Return how long to wait after so many failures in a row."""
+    return min(hook.retry_delay_s * 2.0 ** min(failures - 1, 16), RETRY_DELAY_MAX_S)
 
 
 def _fits(hooks: tuple[Hook, ...], index: int, begin_at: float, end_by: float) -> bool:

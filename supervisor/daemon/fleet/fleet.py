@@ -1,7 +1,9 @@
 """The parts of a daemon that other nodes and people know through Consul, as one."""
 
 from collections.abc import Sequence
+from functools import partial
 
+from supervisor.adapters.journal.copies import ORDERS
 from supervisor.adapters.runtime.background import Background
 from supervisor.config import Config
 from supervisor.core.actions import Action
@@ -20,7 +22,7 @@ class Fleet:
     def __init__(self, config: Config, shared: Shared, records: Records) -> None:
         self._tenures = TenureHistory(config, shared)
         self._presence = Presence(config, shared)
-        self._orders = FollowedOrders(config, shared, records.orders(), records.keep_orders)
+        self._orders = FollowedOrders(config, shared, records.kept(ORDERS), partial(records.keep_as, ORDERS))
         self._catalog = Catalog(config, shared)
         self.shown = self._catalog.body  # the whole fleet as JSON, for whoever asks this daemon
         self.on_facts = self._tenures.on_step

@@ -104,7 +104,7 @@ class TenureHistory:
         tenure[ACTED] = tenure.get(ACTED) or role is Role.HOLDING or (holds is not None and holds.began)
         if role is Role.HOLDING:
             if holds is not None and holds.session == session and holds.previous is not None:
-                tenure["guard"] = holds.previous.end
+                tenure["guard"] = holds.previous.how
             self._tell(item)
         elif role is Role.LOSING:
             tenure |= {"why": str(reason), "note": note or tenure["note"]}

@@ -68,8 +68,8 @@ def _calls_of(settings: ItemSettings) -> Iterator[tuple[str, KeyPath, Command | 
         yield "run", (*path, "run"), settings.run.command, True
     if settings.check_hook is not None:
         yield settings.check_hook.name, (*path, "candidate_check"), settings.check_hook.call, False
-    if settings.fence is not None:
-        yield settings.fence.hook.name, (*path, "fence"), settings.fence.hook.call, False
+    for hook in settings.fence_methods:
+        yield hook.name, (*path, "fence"), hook.call, False
 
 
 def _probes_of(call: Command | Webhook, path: str, *, lives: bool) -> Iterator[Probe]:

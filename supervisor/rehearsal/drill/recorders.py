@@ -179,7 +179,7 @@ class Recorders:
         if run is not None:
             run = replace(run, command=self._command(run.command, node, RUN, RUN, real))
         if fence is not None:
-            fence = replace(fence, hook=recorder(fence.hook, FENCE))
+            fence = replace(fence, hook=recorder(fence.hook, FENCE), others=())
         return replace(with_hooks(item, recorder), run=run, fence=fence)
 
     def _command(self, call: object, node: str, place: str, name: str, real: bool) -> Command:

@@ -81,7 +81,7 @@ def _harmless(fence: Fence, divider: _Divider) -> Fence:
     # A holder that lives needs as long as ever to say that it stops.
     after_s = divider.divide("fence after", fence.after_s, min(fence.after_s, SAYS_S))
     hook = _hook(replace(fence.hook, call=NO_CALL), divider)
-    return replace(fence, hook=hook, target=None, after_s=after_s)
+    return replace(fence, hook=hook, others=(), target=None, after_s=after_s)
 
 
 def _with_short_hooks(item: ItemSettings, divider: _Divider) -> ItemSettings:

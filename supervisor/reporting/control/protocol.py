@@ -4,6 +4,7 @@
     POST /v1/reload            POST /v1/pause         POST /v1/resume       (all items)
     POST /v1/drain             POST /v1/undrain                             (all items)
     POST /v1/confirm-off/NAME  with the body {"machine": "NODE"}, or none
+    POST /v1/confirm-off       (all that wait for this machine) with such a body
     POST /v1/step-down/NAME    with the body {"for_s": 60, "to": "NODE"}, or a part of it, or none
     POST /v1/step-down         (all that this node holds) with the body {"for_s": 60}, or none
 
@@ -47,7 +48,7 @@ class Verb(StrEnum):
     RELOAD = "reload"
 
 
-FOR_ALL = (Verb.PAUSE, Verb.RESUME, Verb.DRAIN, Verb.UNDRAIN, Verb.STEP_DOWN, Verb.RELOAD)
+FOR_ALL = (Verb.PAUSE, Verb.RESUME, Verb.DRAIN, Verb.UNDRAIN, Verb.STEP_DOWN, Verb.RELOAD, Verb.CONFIRM_OFF)
 FOR_ONE = (Verb.PAUSE, Verb.RESUME, Verb.RECOVER, Verb.CONFIRM_OFF, Verb.STEP_DOWN)
 
 
@@ -117,7 +118,10 @@ def _with_fields(command: OperatorCommand, given: Mapping[str, object]) -> Opera
     """Return the command with the fields of its body. Raises InvalidCommand."""
     command = command._replace(note=_note(given), force=given.get("force") is True)
     if command.verb is Verb.CONFIRM_OFF:
-        return command._replace(machine=_node(given, "machine"))
+        command = command._replace(machine=_node(given, "machine"))
+        if command.name is None and not command.machine:
+            raise InvalidCommand("machine must name the machine that is off")
+        return command
     if command.verb in (Verb.PAUSE, Verb.DRAIN) and "for_s" in given:
         return command._replace(pause_s=_for_s(given, PAUSE_S_MAX))
     if command.verb is Verb.STEP_DOWN:

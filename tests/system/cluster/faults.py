@@ -246,6 +246,9 @@ def reload_kill(scene: FaultTargets, node: str, fault: Fault) -> None:
             scene.cluster.until(partial(_listens, scene, each), f"the supervisor of {each} listens")
             settings = election.settings(each, scene.cluster.folder / "records", False, True, outage_s)
             election.write(scene.cluster.folder / f"{each}-supervisor", {election.NAME: settings})
+        scene.cluster.pass_time(
+            scene.figures.ttl_s
+        )  # in which the supervisor that is back renews its session
         accepted = scene.supervisors[node].log.count(ACCEPTED)
         for supervisor in scene.supervisors.values():
             supervisor.signal(signal.SIGHUP)

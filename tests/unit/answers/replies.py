@@ -11,9 +11,10 @@ from supervisor.adapters.consul.codec import Codec
 from supervisor.adapters.consul.endpoints import ENDPOINTS
 from supervisor.adapters.consul.token import Token
 from supervisor.config import ConsulSettings
-from supervisor.config.formats import tenure_record
+from supervisor.config.formats import shot_notes, tenure_record
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
+from supervisor.core.claim.notes import Note
 from supervisor.core.claim.record import TenureRecord
 from supervisor.core.requests import Request
 from supervisor.core.settings import ServiceSettings, SessionSettings
@@ -151,6 +152,14 @@ def good(request: Request) -> dict[str, Reply]:
         case r.JoinSemaphore(prefix=prefix, session=session) | r.TakeSlot(prefix=prefix, session=session):
             entries = [_entry(f"{prefix}/{session}", session, 50), _entry(f"{prefix}/.lock", "", 61)]
             return {"seated": _json({"Results": [{"KV": entry} for entry in entries]})}
+        case r.WriteNotes():
+            return {"done": Reply(200, b"true"), "lost": Reply(200, b"false")}
+        case r.ReadNotes(key=key):
+            value = shot_notes.encoded((Note("m", "db1", "b", "db1", "db2", 0.0, 7),), 0.0)
+            return {
+                "notes": _shown([_entry(key, "", 9, value)]),
+                "none": Reply(404, b"", {"X-Consul-Index": "7"}),
+            }
         case r.WatchTenure(key=key):
             value = tenure_record.encoded(TenureRecord("s", target="db1"))
             shown = {"a record": value, "no record of ours": b"{}"}
@@ -232,6 +241,8 @@ REQUESTS: tuple[Request, ...] = (
     fleet_requests.WriteHistory(*_WHO, "p/history/n", "p", b"{}", 5),
     fleet_requests.ReadOrder(*_WHO, "p/orders/pause/n", "p"),
     fleet_requests.WriteOrder(*_WHO, "p/orders/pause/n", "p", b"{}", 5),
+    r.ReadNotes(*_WHO, "p/shots"),
+    r.WriteNotes(*_WHO, "p/shots", (), 5),
     r.ReadSlots(*_WHO, "p"),
     r.WatchSlots(*_WHO, "p", 5, 30.0, True),
 )

@@ -104,6 +104,7 @@ CHANGED = {
     "method": "PUT",
     "address": "http://consul:8500",
     "deregister_critical_service_after": "2m",
+    "within": "2m",
     "level": "error",
     "format": "json",
 }
@@ -130,7 +131,10 @@ elections:
     service: {name: s}
   bare: {}
 """
-        + "  shot: {fence: {exec: [a]}}\n  told: {fence: {webhook: 'https://h/'}}\n" * (definition == "fence")
+        + "  shot: {fence: {exec: [a]}}\n  told: {fence: {webhook: 'https://h/'}}\n"
+        * (definition.startswith("fence"))
+        + "  tries: {fence: {try: [{exec: [a]}, {webhook: 'https://h/'}]}}\n" * (definition == "fence_method")
+        + "fence_limit: {machines: 2}\n" * (definition == "fence_limit")
         + "semaphores: {some: {limit: 2}}\n"
     )
     changed = copy.deepcopy(SCHEMA)
@@ -191,7 +195,8 @@ def test_the_complete_example_shows_every_available_key_and_no_other() -> None:
     text = COMPLETE.read_text()
     assert "# token: ${MY_TOKEN}" in text  # a comment there, because it excludes token_file
     shown = set(used(yaml.safe_load(text), SCHEMA, "root")) | {("consul", "token"), ("run", "shell")}
-    shown |= {("candidate_check", "shell"), ("fence", "shell")}
+    shown |= {("candidate_check", "shell"), ("fence", "shell"), ("fence_method", "shell")}
+    shown |= {("fence", key) for key in ("webhook", "method", "headers", "body", "secret_file", "tls")}
     assert shown == set(available(SCHEMA, "root"))
 
 

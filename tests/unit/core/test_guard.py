@@ -93,11 +93,11 @@ def test_the_fence_begins_when_the_holder_had_its_time_and_its_success_lets_this
     play.does(2.2, "look")  # the watch may hang, and the holder have said something meanwhile
     play.on(2.2, LOOK, shown(RECORD))
     assert play.last(a.StartHook).hook.name == "fence"
-    assert play.last(a.StartHook).context.previous == a.Previous("", "db1", "n1", "db1", 4)
+    assert play.last(a.StartHook).context.previous == a.Previous("", "db1", "n1", "db1", 4, "fence")
     play.ends(3.5, "claim s, read")
     play.on(5.0, REWRITE, p.SILENCE)  # the machine that was shot may have run Consul's leader
     play.passes(6.0)  # Consul answers again
-    assert play.last(a.StartHook).context.previous == a.Previous("fenced", "db1", "n1", "db1", 4)
+    assert play.last(a.StartHook).context.previous == a.Previous("fenced", "db1", "n1", "db1", 4, "fence")
 
 
 def test_no_fence_begins_before_the_acquire_is_answered() -> None:

@@ -10,6 +10,7 @@ from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
 from supervisor.core.claim.guard import GuardEnd
+from supervisor.core.claim.notes import Note
 from supervisor.core.claim.record import State, TenureRecord
 from supervisor.core.contender.creation import new_contender
 from supervisor.core.contenders import Contenders
@@ -29,6 +30,26 @@ def record(place: Place = LOST, token: int = 7, target: str = "bmc-lost") -> Ten
     return TenureRecord("rival", target=target, node="lost", place=place, token=token)
 
 
+class Document:
+    """The notes of a fleet. ``instead``: what Consul answers to all about them. None: nothing special."""
+
+    def __init__(self, *notes: Note) -> None:
+        self.notes, self.index = notes, 1 if notes else 0
+        self.instead: o.Outcome | None = None
+        self.asked: list[r.Request] = []
+
+    def answer(self, request: r.ReadNotes | r.WriteNotes) -> o.Outcome:
+        self.asked.append(request)
+        if self.instead is not None:
+            return self.instead
+        if isinstance(request, r.ReadNotes):
+            return o.NotesShown(self.notes, self.index)
+        if request.index != self.index:
+            return o.LostRace()
+        self.notes, self.index = request.notes, self.index + 1
+        return o.Done()
+
+
 class Room:
     """Elections whose former holders were on a machine that is lost; Consul answers everything at once.
 
@@ -36,18 +57,26 @@ class Room:
     """
 
     def __init__(
-        self, records: dict[str, TenureRecord], fences: dict[str, Fence] | None = None, held: str = ""
+        self,
+        records: dict[str, TenureRecord],
+        fences: dict[str, Fence] | None = None,
+        held: str = "",
+        *,
+        here: Place = HERE,
+        document: Document | None = None,
+        token: int = TOKEN,
     ) -> None:
         self.records, self.now, self.fences, self.held = records, 0.0, fences or {}, held
+        self.document = document or Document()
         self.began: list[tuple[float, str]] = []
         self.acting: dict[str, float] = {}
         self.running: list[a.StartHook] = []
         self.killed: list[a.StartHook] = []
-        self.token = TOKEN
+        self.token = token
         self.claims: dict[str, TenureRecord] = {}  # by item: what this node has written over the record
         self.watch: r.Request | None = None  # of the key that is still held
         made = [
-            new_contender(self.settings(name), spread=0.0, instance="i", now=0.0, place=HERE)
+            new_contender(self.settings(name), spread=0.0, instance="i", now=0.0, place=here)
             for name in records
         ]
         self.contenders = Contenders([replace(each, faults=()) for each in made])
@@ -85,6 +114,8 @@ class Room:
         match request:
             case r.HintKey():
                 return None
+            case r.ReadNotes() | r.WriteNotes():
+                return self.document.answer(request)
             case r.CreateSession(item=item):
                 return o.Created(f"s-{item}")
             case r.RenewSession():
@@ -161,17 +192,41 @@ def test_a_run_that_fails_is_repeated_by_the_same_guard_and_not_by_each() -> Non
     assert len(times) == 5 and pauses == sorted(pauses) and not room.acting
 
 
-def test_a_guard_that_ends_hands_the_run_to_the_next_one() -> None:
-    """Its holder says that it has ended, of this election alone."""
+@pytest.mark.parametrize("ok", [True, False])
+@pytest.mark.parametrize("why", ["confirmed", "steps down"])
+def test_a_run_goes_on_without_its_guard_while_another_one_waits_for_it(why: str, ok: bool) -> None:
     room = Room(items(3))
     room.passes(3.0)
     first = room.began[0][1]
-    room.happens(e.ConfirmOffAsked(first))
-    assert [started.context.name for started in room.killed] == [first]
+    room.happens(e.ConfirmOffAsked(first) if why == "confirmed" else e.StepDownAsked(first, 60.0))
+    assert not room.killed and set(room.acting) == ({first} if why == "confirmed" else set())
     room.passes(4.0)
-    assert [name for _, name in room.began][:1] == [first] and len({name for _, name in room.began}) == 2
-    room.end(room.running[0])
-    assert set(room.acting) == set(room.records) and len(room.began) == 2
+    assert len(room.began) == 1
+    room.end(room.running[0], ok=ok)
+    others = set(room.records) - {first}
+    assert (others <= set(room.acting)) == ok
+    room.passes(8.0)
+    assert len(room.began) == (1 if ok else 2)
+
+
+def test_the_run_is_killed_when_the_last_guard_that_waits_for_it_has_ended() -> None:
+    room = Room(items(3))
+    room.passes(3.0)
+    first = room.began[0][1]
+    for name in (first, *(each for each in room.records if each != first)):
+        assert not room.killed
+        room.happens(e.ConfirmOffAsked(name))
+    assert [started.context.name for started in room.killed] == [first] and not room.running
+    assert set(room.acting) == set(room.records)
+
+
+def test_a_daemon_that_stops_kills_a_run_that_goes_on() -> None:
+    room = Room(items(2))
+    room.passes(3.0)
+    room.happens(e.ConfirmOffAsked(room.began[0][1]))
+    room.happens(e.StopAsked())
+    room.passes(4.0)
+    assert not room.running and room.contenders.stopped
 
 
 @pytest.mark.parametrize(

@@ -107,14 +107,23 @@ DAEMON = {
         "confirm that the machine for which an item waits is off, so that this node acts",
         "confirm-off db --reason 'unplugged by hand'",
         "daemon_commands:operate",
+        OneOf(
+            {
+                "[NAME]": "an election that waits, by the words of `status`",
+                "--all MACHINE": {
+                    "help": "all elections that wait for this machine, as `status` names it",
+                    "dest": "machine",
+                },
+            }
+        ),
         {
-            "NAME": "an election that waits, by the words of `status`",
             "--machine NAME": "the machine that is off, as `status` names it. It must be given where that "
             "machine may act for more than a minute",
             **_ORDER,
         },
         done="this node goes on, and acts once Consul has confirmed its lock",
-        negative="the item waits for no machine to be off, or for another one than --machine names",
+        negative="the item waits for no machine to be off or for another one than --machine names, or none "
+        "waits for that of --all",
         **_ASKS_DAEMON,
     ),
     "pause": CommandSpec(

@@ -98,6 +98,11 @@ _GAUGES: tuple[tuple[str, str, Callable[[Contender, float], float]], ...] = (
         "1 while this node has the lock, and waits until the machine of the former holder is off.",
         lambda each, now: each.guard is not None,
     ),
+    (
+        "fence_limited",
+        "1 while this node waits for a machine that it may not switch off, because of `fence_limit`.",
+        lambda each, now: each.guard is not None and each.guard.is_limited(each.settings.fence),
+    ),
     ("paused", "1 while this node does not contend because of `pause`.", lambda each, now: each.paused),
     (
         "paused_everywhere",
