@@ -9,7 +9,7 @@ from supervisor.core.claim.notes import Note, NoteState
 from supervisor.core.frozen import replace
 from supervisor.core.settings import FenceLimit, Place
 from tests.unit.core import play as p
-from tests.unit.core.test_shots import FENCE, HERE, LOST, TOKEN, Document, Room, items, record
+from tests.unit.core.test_shots import FENCE, HERE, TOKEN, Document, Room, items, record
 
 TOLD = replace(FENCE, notes="fleet/shots")
 THERE = Place("third", "there", "boot-5", "journal")
