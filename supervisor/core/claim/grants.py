@@ -132,7 +132,7 @@ class Grants:
         told, notes, begins = tuple(self._untold), shown.notes, dict[Boot, Note]()
         for _, note in self._untold.values():
             notes = with_note(notes, note)
-        self._seen = {note: self._seen.get(note, now) for note in shown.notes}
+        self._seen = {note: self._seen_at(note, now) for note in shown.notes}
         for boot in asked:
             want, shot = self._wants[boot], ended_by(boot, shown.notes)
             if shot is not None and shot.has_ended(boot, want.former):
@@ -149,6 +149,11 @@ class Grants:
             item, key = request.item, request.key
             self._pending = WriteNotes(item, now, ASK_S, key, notes, shown.modify_index)
             yield self._pending
+
+    def _seen_at(self, note: Note, now: float) -> float:
+        """Return when this note was first read. Its time differs a little with each reading of a clock."""
+        seen = (at for each, at in self._seen.items() if each.is_same(note))
+        return next(seen, now)
 
     def _is_under_way(self, boot: Boot, want: Want, now: float) -> bool:
         """Return whether another node shoots, or has said so for no longer than that takes."""

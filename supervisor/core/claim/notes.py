@@ -9,11 +9,12 @@ how many machines were shot, for ``fence_limit``.
 from collections.abc import Iterable
 from enum import StrEnum
 
-from supervisor.core.frozen import dataclass
+from supervisor.core.frozen import dataclass, replace
 from supervisor.core.settings import FenceLimit, Hook
 
 NOTES_MAX, KEPT_S = 64, 86_400.0  # how many notes there are, and for how long
 LOOK_S = 2.0  # from a note to the run: a look at the tenure record
+SAME_S = 1.0  # by so much the times of one note differ at most, because clocks are read twice
 TAKES_MAX_S = 900.0  # for so long at most a shot of another node is waited for
 
 
@@ -62,7 +63,7 @@ class Note:
     host: str
     boot: str
     target: str
-    by: str  # the host that shoots
+    by: str  # who shoots: the host, and the beginning of the id of its journal
     at: float  # when it was about to begin
     token: int  # the fencing token of its guard
     takes_s: float = 0.0  # how long its methods take at most
@@ -73,6 +74,9 @@ class Note:
     def counts_as(self) -> str:
         """The machine, as ``fence_limit`` counts it."""
         return self.machine or self.target
+
+    def is_same(self, other: "Note") -> bool:
+        return replace(self, at=other.at) == other and abs(self.at - other.at) < SAME_S
 
     def is_of(self, boot: Boot) -> bool:
         """Return whether it is about this boot of this machine, by this name to the fence."""

@@ -68,7 +68,8 @@ class SharedShots:
         if boot is not None and guard is not None and guard.wants_shot and fence is not None and fence.asks:
             token, record = 0 if tenure is None else tenure.token, guard.record
             former = 0 if record is None else record.token
-            self.grants.want(boot, Want(item, fence, token, former, guard.here.host, now))
+            by = f"{guard.here.host} {guard.here.journal[:8]}"  # two daemons may be on one host
+            self.grants.want(boot, Want(item, fence, token, former, by, now))
         if boot is None:
             self.grants.keep({*self._behind.values(), *self._runs.values()})
 
