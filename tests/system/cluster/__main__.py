@@ -34,6 +34,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--kind", choices=sorted(OUTAGE_KINDS), help="only faults of this kind, with `outage`"
     )
+    parser.add_argument(
+        "--elections", type=int, default=1, metavar="N", help="how many; with several, of one fleet"
+    )
     options = parser.parse_args(arguments)
     return exit_code_of(lambda: _broken(options))
 
@@ -44,7 +47,7 @@ def _broken(options: argparse.Namespace) -> int:
             say(f"{options.faults} faults of seed {options.seed}")
             kinds = LEADER_KINDS if options.servers else OUTAGE_KINDS if options.outage else KINDS
             outage = options.outage or options.kind is not None
-            campaign = Campaign(cluster, options.servers, options.fence or outage, outage)
+            campaign = Campaign(cluster, options.servers, options.fence or outage, outage, options.elections)
             verdict = campaign.run(
                 plan(options.seed, options.faults, [options.kind] if options.kind else kinds)
             )

@@ -32,9 +32,10 @@ class Campaign:
     quick: the supervisors have a quick file.
     fence: the supervisors have a fence, which kills the one of the former holder.
     outage: they outlast a long silence of Consul.
+    elections: how many there are. The holder is that of the first one; the promises are those of each.
     """
 
-    def __init__(self, cluster: Cluster, quick: bool, fence: bool, outage: bool) -> None:
+    def __init__(self, cluster: Cluster, quick: bool, fence: bool, outage: bool, elections: int = 1) -> None:
         self.cluster = cluster
         self._fence = fence
         self._thawed_at: dict[str, float] = {}  # by server
@@ -44,8 +45,9 @@ class Campaign:
             settings = election.settings(
                 node, self._records_path, quick, fence, election.OUTAGE_S if outage else None
             )
-            elections = {election.NAME: settings}
-            self._supervisors[node] = election.supervisor(cluster, node, elections, cluster.folder)
+            files = election.several(settings, elections)
+            self._supervisors[node] = election.supervisor(cluster, node, files, cluster.folder)
+        self._names = tuple(files)
         # The fence works, so without `outage` a failover takes no longer than with it.
         usual = election.settings(CLIENTS[0], self._records_path, quick, fence)
         self._figures = election.figures(usual, cluster.folder)
@@ -160,15 +162,20 @@ class Campaign:
         for node, supervisor in self._supervisors.items():
             if code := supervisor.stop():
                 yield f"the supervisor of {node} ended with {code} on SIGTERM"
-        for tenure in tenures.unfinished(self._tenures()):
-            yield f"{tenure.node} never ran on_lose for token {tenure.token}"
+        for name in self._names:
+            for tenure in tenures.unfinished(self._tenures(name)):
+                yield f"{tenure.node} never ran on_lose of {name} for token {tenure.token}"
 
     def _complaints(self) -> Iterator[str]:
-        found = self._tenures()
-        for overlap in self._all_overlaps(found):
-            if not overlap.beyond_limits:
-                yield f"overlap: {overlap}"
-        yield from tenures.wrong_tokens(found)
+        for found in map(self._tenures, self._names):
+            for overlap in self._all_overlaps(found):
+                if not overlap.beyond_limits:
+                    yield f"overlap: {overlap}"
+            yield from tenures.wrong_tokens(found)
+        shot = self.cluster.folder / "shots"
+        boots = shot.read_text().splitlines() if shot.exists() else []
+        for boot in sorted({each for each in boots if boots.count(each) > 1}):
+            yield f"shot {boots.count(boot)} times: {boot}"
         for node, supervisor in self._supervisors.items():
             for code in supervisor.unexpected:
                 if self._fence and code == -signal.SIGKILL:
@@ -195,8 +202,8 @@ class Campaign:
     def _records(self) -> list[Record]:
         return tenures.read_records(self._records_path)
 
-    def _tenures(self) -> list[Tenure]:
-        return tenures.tenures(self._records(), election.NAME, self._room_s)
+    def _tenures(self, name: str = election.NAME) -> list[Tenure]:
+        return tenures.tenures(self._records(), name, self._room_s)
 
     def _note(self, node: str, what: str, at: float | None) -> None:
         with self._records_path.open("a") as file:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import yaml
 
@@ -22,6 +23,11 @@ from tests.system.cluster.supervised import Supervised
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = str(Path(sys.executable).with_name("consul-supervisor"))
+# Runs a command as on a machine of its own: $0 stands for its id and hardware, and $1 is the file with its boot's.
+AS_MACHINE = """
+mount -t tmpfs class /sys/class && mkdir -p /sys/class/dmi/id && echo "$0" >/sys/class/dmi/id/product_uuid &&
+mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"
+"""
 NAME = "cluster"
 KEY = f"service/{NAME}/leader"
 SHORT = "{ttl: 2s, lock_delay: 8s}"
@@ -77,10 +83,17 @@ def supervisor(cluster: Cluster, node: str, elections: Mapping[str, object], par
     folder = parent / f"{node}-supervisor"
     folder.mkdir()
     file = write(folder, elections)
+    boots(folder)
     places = {"STATE_DIRECTORY": str(folder / "state"), "RUNTIME_DIRECTORY": str(folder)}
     environ = {"PATH": os.environ["PATH"], **places}
-    argv = cluster.network.machines[node].inside(COMMAND, "run", str(file))
+    as_machine = ("unshare", "--mount", "sh", "-c", AS_MACHINE, node, str(folder / "boot"))
+    argv = cluster.network.machines[node].inside(*as_machine, COMMAND, "run", str(file))
     return Supervised(argv, folder / "supervisor.log", environ)
+
+
+def boots(folder: Path) -> None:
+    """Let the next supervisor in this folder run in another boot of its machine."""
+    (folder / "boot").write_text(f"{uuid4()}\n")
 
 
 def write(folder: Path, elections: Mapping[str, object]) -> Path:
@@ -90,8 +103,15 @@ def write(folder: Path, elections: Mapping[str, object]) -> Path:
         "consul": {"address": f"http://127.0.0.1:{HTTP_PORT}"},
         "log": {"level": "debug", "format": "json"},
     }
-    file.write_text(json.dumps({**config, "elections": elections}))  # JSON is YAML
+    fleet = {"fleet": {}} if len(elections) > 1 else {}  # whose notes let each machine be shot once
+    file.write_text(json.dumps({**config, **fleet, "elections": elections}))  # JSON is YAML
     return file
+
+
+def several(settings: Mapping[str, Any], count: int) -> dict[str, Any]:
+    """Return so many elections of a node, of which the first one is that of ``settings``."""
+    keys = [KEY, *(f"service/more{number}/leader" for number in range(1, count))]
+    return {key.split("/")[1]: {**settings, "key": key} for key in keys}
 
 
 def figures(election: Mapping[str, object], folder: Path) -> Figures:

@@ -11,6 +11,7 @@ import psutil
 
 from supervisor.adapters.runtime.clock import boottime
 from tests.support.tenures import KILLED, SHOT, told_line
+from tests.system.cluster.election import boots
 
 
 def main(folder: Path, node: str) -> None:
@@ -27,6 +28,10 @@ def main(folder: Path, node: str) -> None:
         with suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(found, timeout=5.0)
+    place = folder / f"{node}-supervisor"
+    with (folder / "shots").open("a") as file:
+        file.write(f"{node} {(place / 'boot').read_text()}")
+    boots(place)
     with (folder / "records").open("a") as file:
         for what in (KILLED, SHOT):
             file.write(told_line(what, node, boottime()))
