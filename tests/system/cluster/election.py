@@ -23,7 +23,7 @@ from tests.system.cluster.supervised import Supervised
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = str(Path(sys.executable).with_name("consul-supervisor"))
-# Runs a command as on a machine of its own: $0 stands for its hardware, $1 is the file with the id of its boot.
+# Runs a command as on a machine of its own: $0 stands for its hardware, $1 is the file with its boot.
 AS_MACHINE = """
 mount -t tmpfs class /sys/class && mkdir -p /sys/class/dmi/id && echo "$0" >/sys/class/dmi/id/product_uuid &&
 mount --bind "$1" /proc/sys/kernel/random/boot_id && shift && exec "$@"
@@ -103,7 +103,9 @@ def write(folder: Path, elections: Mapping[str, object]) -> Path:
         "consul": {"address": f"http://127.0.0.1:{HTTP_PORT}"},
         "log": {"level": "debug", "format": "json"},
     }
-    fleet: dict[str, Any] = {"fleet": {}} if len(elections) > 1 else {}  # whose notes let each machine be shot once
+    fleet: dict[str, Any] = (
+        {"fleet": {}} if len(elections) > 1 else {}
+    )  # whose notes let each machine be shot once
     file.write_text(json.dumps({**config, **fleet, "elections": elections}))  # JSON is YAML
     return file
 
