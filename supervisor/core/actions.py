@@ -238,6 +238,7 @@ class RoleChanged:
     session: str | None = None  # this and the next two: those that the hooks of the tenure receive
     token: int = 0
     transition: str | None = None
+    note: str = ""  # how the guard before has ended. Blank: there was none
 
 
 @dataclass(frozen=True, slots=True)

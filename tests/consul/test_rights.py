@@ -223,13 +223,13 @@ def test_the_rules_for_a_session_with_checks_are_enough_and_needed(
     needs_every_line(guarded, tmp_path, "elections", item, life(guarded, tmp_path, "elections", item))
 
 
-@pytest.mark.parametrize("part", ["fence", "fleet"])
+@pytest.mark.parametrize("part", ["fence", "fleet", "fence and fleet"])
 def test_check_finds_each_right_that_a_fence_or_the_history_needs(
     guarded: Guarded, unique: str, tmp_path: Path, part: str
 ) -> None:
     item: dict[str, object] = {"key": f"{unique}/leader", "session": SESSION}
-    top: dict[str, object] = {"fleet": {"prefix": unique}} if part == "fleet" else {}
-    item |= {} if top else {"fence": {"exec": ["true"]}}
+    top: dict[str, object] = {"fleet": {"prefix": unique}} if "fleet" in part else {}
+    item |= {"fence": {"exec": ["true"]}} if "fence" in part else {}
 
     def attempt(secret: str) -> str:
         file = tmp_path / "c.yaml"

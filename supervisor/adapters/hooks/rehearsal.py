@@ -45,6 +45,13 @@ def start_of(
     of_many, own = settings.kind == "semaphore", settings.value
     leads, lost = event in ("acquire", "change", "fence"), event in LOSE_SIDE
     end = "" if event == "fence" else "fenced" if target else "released"
+    method = (
+        hook.name
+        if event == "fence"
+        else settings.fence_methods[0].name
+        if end == "fenced" and settings.fence
+        else ""
+    )
     tells_end = settings.fence is not None and event in ("acquire", "fence")
     context = HookContext(
         event=event,
@@ -60,7 +67,7 @@ def start_of(
         holders=(Holder(SESSION, own),) if leads and of_many else (),
         slot=0 if of_many and event not in ("change", "check") else None,
         role={"change": Role.HOLDING, "check": Role.WAITING}.get(event),
-        previous=Previous(end, target, node=target, host=target) if tells_end else None,
+        previous=Previous(end, target, target, target, method=method) if tells_end else None,
     )
     return StartHook(hook, 1, context)
 

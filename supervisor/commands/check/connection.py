@@ -81,7 +81,8 @@ class _Checker:
             listed = await self._outcome(ReadSessions(*_COMMAND))
             found.append(rights.of_sessions(listed, self._holders, facts))
             if fleet is not None:
-                found.append(await self._history(fleet.prefix))
+                key = history_key(fleet.prefix, str(uuid4()))
+                found.append(rights.of_history(history_key(fleet.prefix, ""), *await self._writes(key)))
                 found.append(await self._orders(fleet.prefix))
                 said = await self._writes_service(fleet.service)
                 found += rights.of_fleet(fleet.service, said, await self._consul.present(fleet.service))
@@ -92,6 +93,8 @@ class _Checker:
                 on = await self._asked(self._codec.question("catalog/service/consul"), list) or ()
                 servers = {str(each.get("Node")) for each in on if isinstance(each, dict)}
                 found.append(agent.of_fence(fenced, servers, listed, facts))
+                for notes in {settings.fence.notes for settings in fenced if settings.fence} - {""}:
+                    found.append(rights.of_shots(notes, *await self._writes(notes)))
                 for settings in fenced:
                     shown = await self._outcome(WatchTenure(*_COMMAND, settings.key))
                     found += agent.of_target(settings, shown, facts.node if facts else None)
@@ -153,11 +156,10 @@ class _Checker:
             found.append(rights.of_maintenance(settings, node, await self._sees_checks(node)))
         return found
 
-    async def _history(self, prefix: str) -> Finding:
-        key = history_key(prefix, str(uuid4()))
+    async def _writes(self, key: str) -> tuple[Outcome, str]:
+        """Return the outcome of a read of the key, and Consul's answer to an impossible write."""
         read = await self._outcome(ReadKey(*_COMMAND, key))
-        response = await self._exchange(self._codec.transaction(impossible_write(key)))
-        return rights.of_history(history_key(prefix, ""), read, why(response))
+        return read, why(await self._exchange(self._codec.transaction(impossible_write(key))))
 
     async def _orders(self, prefix: str) -> Finding:
         """Return the finding about the orders. A list alone hides what the token may not read."""

@@ -26,7 +26,7 @@ from supervisor.config.notification import UNIT_WATCHDOG_S
 from supervisor.config.problems import PROBLEMS_MAX
 from supervisor.core.frozen import replace
 from supervisor.core.lease import RETRY_MAX_S, ROOM_MIN_S, Lease, lease_of, lose_terms
-from supervisor.core.settings import ElectionSettings, ItemSettings, SemaphoreSettings
+from supervisor.core.settings import ElectionSettings, Fence, ItemSettings, SemaphoreSettings
 
 if TYPE_CHECKING:
     from supervisor.commands.check.findings import Finding
@@ -169,6 +169,18 @@ def _rows(settings: ItemSettings, others: int) -> Iterator[tuple[str, str]]:
                 "",
                 f"hangs longer is shot: an after of WatchdogSec + {more} ({all_} as shipped) avoids that",
             )
+            yield from (("", text) for text in _shots(settings.fence))
+
+
+def _shots(fence: Fence) -> Iterator[str]:
+    """Yield how long several methods take, and how many machines may be shot."""
+    if fence.others:
+        takes = [f"{each.name} {format_duration(each.attempt_s)}" for each in fence.methods]
+        all_s = format_duration(sum(each.attempt_s for each in fence.methods))
+        yield f"tries {', then '.join(takes)}: mostly the first, and all take {all_s} at most"
+    if (limit := fence.limit) is not None:
+        within = format_duration(limit.within_s)
+        yield f"switches off {limit.machines} machines at most within {within} (fence_limit)"
 
 
 def usual_rows(

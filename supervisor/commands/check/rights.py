@@ -143,14 +143,24 @@ def of_history(prefix: str, read: Outcome, why: str) -> Finding:
 
     why: Consul's answer to an impossible write of such a key.
     """
-    rule = f'give the token: key_prefix "{prefix}" {{ policy = "write" }}'
+    lost, rule = "the history of elections is not kept", f'key_prefix "{prefix}" {{ policy = "write" }}'
+    return _of_writes("history", f"below {prefix}", lost, rule, read, why)
+
+
+def of_shots(key: str, read: Outcome, why: str) -> Finding:
+    """Return the finding about the notes of shots; ``why`` as in ``of_history``."""
+    lost, rule = "each node that takes over shoots for itself", f'key "{key}" {{ policy = "write" }}'
+    return _of_writes("shots", key, lost, rule, read, why)
+
+
+def _of_writes(what: str, place: str, lost: str, rule: str, read: Outcome, why: str) -> Finding:
     if isinstance(read, KeyView) and why.startswith("409") and "index is stale" in why:
-        return Finding("history", Level.OK, f"may read and write below {prefix}")
+        return Finding(what, Level.OK, f"may read and write {place}")
     if isinstance(read, Denied) or permissions.PERMISSION_DENIED in why:
-        text = f"the history of elections is not kept: the token may not write below {prefix}"
-        return Finding("history", Level.WARNING, text, permissions.agent_remedy(why) or rule)
+        text, remedy = f"{lost}: the token may not write {place}", permissions.agent_remedy(why)
+        return Finding(what, Level.WARNING, text, remedy or f"give the token: {rule}")
     answers = why if isinstance(read, KeyView) else _said(read)
-    return Finding("history", Level.UNTOLD, f"whether it may write below {prefix}: Consul answers {answers}")
+    return Finding(what, Level.UNTOLD, f"whether it may write {place}: Consul answers {answers}")
 
 
 def of_orders(place: str, read: Outcome, *, lists: bool) -> Finding:

@@ -36,25 +36,33 @@ def test_hook(options: argparse.Namespace) -> int:
     from supervisor.core.actions import Reason
 
     places = hooks_by_place(item)
-    place = next((each for each, (_, hook) in places.items() if options.hook in (each, hook.name)), None)
-    if place is None:
+    found = [each for each, (_, hook) in places.items() if options.hook in (each, hook.name)]
+    if options.hook == "fence" and not found:
+        found = [each for each, (event, _) in places.items() if event == "fence"]
+    if not found:
         words = dict.fromkeys(name for each, (_, hook) in places.items() for name in (each, hook.name))
         return fail(
             USAGE, f"cannot find {options.hook} of {item.name}: it has {known_names(options.hook, words)}"
         )
-    event, hook = places[place]
+    event, _ = places[found[0]]
     reasons = REASONS.get(event, (Reason.ACQUIRED,))
     reason = next((each for each in reasons if each == (options.reason or reasons[0])), None)
     if reason is None:
         known = known_names(options.reason, reasons)
-        return fail(USAGE, f"cannot use --reason {options.reason} with {place}: it has {known}")
+        return fail(USAGE, f"cannot use --reason {options.reason} with {found[0]}: it has {known}")
     if code := _wrong_target(options, item, event, hostname):
         return code
     inherited = {name: value for name, value in os.environ.items() if name not in config.withheld}
-    start = start_of(item, event, hook, reason, boottime(), options.target or "")
-    done, duration_s = run_async(_run(item, start, hostname, inherited))
-    say(as_lines(_rows(item, hook, done, duration_s), "  ").rstrip("\n"))
-    return DONE if done.ok else fail(NEGATIVE, f"{place} of {item.name} failed: {done.detail}")
+    code = DONE
+    for place in found:  # each method of a fence
+        _, hook = places[place]
+        start = start_of(item, event, hook, reason, boottime(), options.target or "")
+        done, duration_s = run_async(_run(item, start, hostname, inherited))
+        more = [("method", hook.name)] if len(found) > 1 else []
+        say(as_lines([*more, *_rows(item, hook, done, duration_s)], "  ").rstrip("\n"))
+        if not done.ok:
+            code = fail(NEGATIVE, f"{place} of {item.name} failed: {done.detail}")
+    return code
 
 
 def _wrong_target(options: argparse.Namespace, item: "ItemSettings", event: str, hostname: str) -> int:

@@ -306,7 +306,9 @@ def _report_role(contender: Contender, now: float) -> Begun:
         changed = RoleChanged(name, role)
     else:
         transition = phases.transition_of(tenure)
-        changed = RoleChanged(name, role, contender.reason, tenure.session, tenure.token, transition)
+        told = tenure.previous if tenure.guarded and tenure.phase is Phase.ACQUIRING else None
+        note = "" if told is None else told.how
+        changed = RoleChanged(name, role, contender.reason, tenure.session, tenure.token, transition, note)
     return replace(contender, told_role=reported), (changed,)
 
 

@@ -99,7 +99,7 @@ class Facts:
                 case StopRun(started):
                     facts.append(Fact("info", "run-stopping", context_fields(started.context)))
                 case RoleChanged():
-                    facts.append(self._became(action, _note_of(event)))
+                    facts.append(self._became(action, _note_of(event) or action.note))
                 case Finished(item):
                     self._roles.pop(item, None)
                     self._lose_failures.pop(item, None)

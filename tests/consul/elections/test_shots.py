@@ -113,6 +113,7 @@ def test_the_second_method_acts_where_the_first_one_hangs(survivors: Survivors) 
     until(lambda: len(survivors.lines("acts")) == 2, "both act")
     assert {tuple(line.split()[2:]) for line in survivors.lines("acts")} == {("fenced", "pdu")}
     node.wait_line("hook-failed", hook="bmc")
+    node.wait_line("role", role="acquiring", note="fenced by pdu after bmc failed")
     until(lambda: history(survivors) == "fenced by pdu after bmc failed", "the history says so")
 
 

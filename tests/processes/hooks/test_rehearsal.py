@@ -176,6 +176,18 @@ def test_a_fence_is_told_the_machine_that_was_named_and_on_acquire_follows_it(tm
     assert previous(tried(file, "on_lose[0]")) == {}
 
 
+def test_each_method_of_a_fence_is_tried_or_one_by_its_name(tmp_path: Path) -> None:
+    methods = [{"name": "bmc", "shell": "exit 1"}, {"name": "pdu", "shell": FACTS}]
+    file = written(tmp_path, {"fence": {"try": methods, "target": "db1"}, "on_acquire": [{"shell": FACTS}]})
+    done = tried(file, "fence", "--target", "db2")
+    assert done.returncode == FAILED and re.findall("method +(.*)", done.stdout) == ["bmc", "pdu"]
+    assert "fence.try[0]" in done.stderr and "fence.try[1]" not in done.stderr
+    alone = tried(file, "pdu", "--target", "db2")
+    assert json.loads(output(alone)[-1])["fence_method"] == "pdu" and alone.returncode == OK
+    after = tried(file, "on_acquire[0]", "--target", "db2")
+    assert json.loads(output(after)[-1])["fence_method"] == "bmc"
+
+
 @pytest.mark.parametrize("target", ["db1", "DB1"])
 def test_a_fence_does_not_switch_off_this_machine_unless_that_is_confirmed(
     tmp_path: Path, target: str

@@ -404,6 +404,18 @@ def test_the_failover_with_a_fence_is_that_with_its_guard(
     assert shown in printed(tmp_path, f"elections: {{app: {item}}}")
 
 
+def test_methods_and_a_limit_are_printed_and_what_differs_is_warned_of(tmp_path: Path) -> None:
+    methods = "[{name: bmc, shell: a, timeout: 10s}, {name: pdu, webhook: 'https://h/', timeout: 20s}]"
+    file = f"fence_limit: {{machines: 2}}\nelections: {{app: {{fence: {{try: {methods}}}}}"
+    shown = printed(tmp_path, f"{file}}}")
+    assert "tries bmc 11s, then pdu 20s: mostly the first, and all take 31s at most" in shown
+    assert "switches off 2 machines at most within 10m (fence_limit)" in shown
+    assert "is switched off twice" in printed(tmp_path, f"{file}, b: {{fence: {{shell: other}}}}}}")
+    many = ", ".join(f"e{number}: {{fence: {{shell: off}}}}" for number in range(11))
+    assert "set fence_limit: {machines: 2}" in printed(tmp_path, f"elections: {{{many}}}")
+    assert "set fence_limit" not in printed(tmp_path, f"fence_limit: {{machines: 9}}\nelections: {{{many}}}")
+
+
 def test_an_outage_that_is_ridden_out_leaves_no_silence_to_warn_of_and_run_to_start(tmp_path: Path) -> None:
     short = "session: {lock_delay: 12s}, run: {exec: [a], stop_timeout: 500ms}"
     fence = "fence: {shell: off, exclusive: true, outage: 1m}"
