@@ -5,7 +5,7 @@ Nothing is refused here, because the schema has accepted the shape and the cross
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -35,18 +35,12 @@ from supervisor.core.settings import (
 )
 
 MANUAL = "manual"  # as a value of ``contend``
-NO_SHOTS: Mapping[str, Any] = {}
-SHOTS = "shots"  # the key of the notes of shots, below the prefix of the fleet
 
 
-def election(full: dict[str, Any], shots: Mapping[str, Any] = NO_SHOTS) -> ElectionSettings:
-    """Return the settings. shots: the fields of its fence that the whole file has."""
-    item = _item(full)
-    fence = item.get("fence")
+def election(full: dict[str, Any]) -> ElectionSettings:
     return ElectionSettings(
         **{
-            **item,
-            "fence": fence and replace(fence, **shots),
+            **_item(full),
             "key": full["key"],
             "value": _encoded(full["value"]),
             "acquire_delay_s": parse_duration(full["acquire_delay"]),
@@ -66,12 +60,6 @@ def semaphore(full: dict[str, Any]) -> SemaphoreSettings:
             "prune_delay_s": prune_delay_s,
         }
     )
-
-
-def shots(limit: dict[str, Any] | None, of_fleet: FleetSettings | None) -> dict[str, Any]:
-    """Return the fields of each fence that the whole file has."""
-    notes = "" if of_fleet is None else f"{of_fleet.prefix}/{SHOTS}"
-    return {"notes": notes, "limit": limit and FenceLimit(**_plain(FenceLimit, limit))}
 
 
 def fleet(full: dict[str, Any]) -> FleetSettings:
@@ -111,7 +99,8 @@ def _webhook(full: dict[str, Any]) -> Webhook:
 
 def _fence(full: dict[str, Any]) -> Fence:
     first, *others = map(_hook, full["try"])
-    return Fence(first, others=tuple(others), **_plain(Fence, full))
+    limit = full["limit"] and FenceLimit(**_plain(FenceLimit, full["limit"]))
+    return Fence(first, others=tuple(others), **{**_plain(Fence, full), "limit": limit})
 
 
 def _check(full: dict[str, Any]) -> CandidateCheck:
@@ -132,7 +121,7 @@ def _command(full: dict[str, Any]) -> Command:
 _PARTS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "run": lambda full: Run(command=_command(full), **_plain(Run, full)),
     "candidate_check": _check,
-    "fence": lambda full: _fence(full),
+    "fence": _fence,
     "service": lambda full: ServiceSettings(**_plain(ServiceSettings, full)),
 }
 

@@ -88,7 +88,7 @@ def check_ambiguous(ambiguous: set[KeyPath], report: Report) -> None:
         own = path[2:] if in_items else path[1:] if path[0] == "defaults" else ()
         key, *below = own or ("",)
         in_body = "body" in below[:-1]
-        if in_items and key == "value" and below or in_body:
+        if (in_items and key == "value" and below) or in_body:
             message = "cannot be ambiguous: not every reader of YAML reads it as text, quote it if it is text"
             report.refuse(path, message)
 

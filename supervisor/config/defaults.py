@@ -14,6 +14,8 @@ from supervisor.core.settings import HOOK_EVENTS
 
 _NAME = "<name>"  # in a default, replaced by the item's name
 _COMMANDS = ("run", "candidate_check", "fence")
+SHOTS = "shots"  # the key of the notes of shots, below the prefix of the fleet
+_OF_SHOTS = ("fleet", "fence_limit")  # what the whole file says of each fence
 _FENCE = {"name": "fence", "retries": 1000, "retry_delay": "1s"}  # an earlier release reads its record so
 
 
@@ -81,6 +83,8 @@ class _Usual:
             "fence": {**hook, **defaults.of("fence"), **_FENCE},
             "fence_method": {**hook, **defaults.of("fence_method"), **_FENCE},
         }
+        of_fleet, limit = ({**defaults.of(key), **data[key]} if key in data else None for key in _OF_SHOTS)
+        self._shots = {"notes": f"{of_fleet['prefix']}/{SHOTS}" if of_fleet else "", "limit": limit}
         self._tls = defaults.of("tls")
         self._service = {**defaults.of("service"), "id": f"consul-supervisor:{hostname}:{_NAME}"}
 
@@ -116,11 +120,8 @@ class _Usual:
         methods = [
             {**usual, "name": f"fence[{index}]", **each} for index, each in enumerate(given.get("try", ()))
         ]
-        return {
-            **self._commands["fence"],
-            **given,
-            "try": [self._hook(each) for each in methods or [{**usual, **given}]],
-        }
+        methods = [self._hook(each) for each in methods or [{**usual, **given}]]
+        return {**self._commands["fence"], **given, "try": methods, **self._shots}
 
     def _hook(self, full: dict[str, Any]) -> dict[str, Any]:
         return {**full, "tls": {**self._tls, **full.get("tls", {})}}

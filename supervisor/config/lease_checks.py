@@ -30,7 +30,7 @@ SILENCE_SPARE_S = 0.5  # beyond a change of Consul's leader, because none takes 
 RESTART_S = 1.0  # RestartSec
 START_S = 1.0  # Python, the file and the records
 
-UNLIMITED_MAX = 10  # elections with fence and without fence_limit
+UNLIMITED_MAX = 10  # elections with fence: so many may have led on several machines
 READS_MAX = 20.0  # a second by one node; two such nodes load the leading server as a hundred usual holders do
 _OVERLAP = "or accept that both may act at once (accept_overlap: true)"
 
@@ -128,11 +128,9 @@ def check_fences(elections: Sequence[ItemSettings], report: Report) -> None:
         return
     for each in fenced:
         if each.fence and (each.fence.target, each.fence.methods) != (first.target, first.methods):
-            message = (
-                f"a machine that leads {fenced[0].name} as well is switched off twice, because its fence"
-            )
-            remedy = "has another command or target: give all elections one, in defaults"
-            report.warn(("elections", each.name, "fence"), f"{message} {remedy}")
+            both = f"{each.name} and {fenced[0].name} have different fences, so a machine that leads both"
+            remedy = "is switched off twice: give them one, in defaults"
+            report.warn(("elections", each.name, "fence"), f"{both} {remedy}")
             break
     if len(fenced) > UNLIMITED_MAX and first.limit is None:
         message = f"{len(fenced)} elections have fence, and nothing limits how many machines it switches off"

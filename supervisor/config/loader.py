@@ -51,10 +51,7 @@ def load(
         values = {kind: {**value, "Url": url} for kind, value in values.items()}
     full = apply_defaults(valid, defaults, values, hostname)
     section = valid.get("consul", {})
-    fleet = build.fleet({**defaults.of("fleet"), **valid["fleet"]}) if "fleet" in valid else None
-    limit = {**defaults.of("fence_limit"), **valid["fence_limit"]} if "fence_limit" in valid else None
-    shots = build.shots(limit, fleet)
-    items = _items(full, shots, report, consul.leader_change_s(section, defaults), environ)
+    items = _items(full, report, consul.leader_change_s(section, defaults), environ)
     _check_data(read, report, defaults, is_whole=asked is None)
     if not report.broken("consul"):
         settings_of_consul = consul.resolve(section, defaults, environ, report)
@@ -70,7 +67,7 @@ def load(
         withheld=withheld,
         control=control_settings,
         http=http_settings,
-        fleet=fleet,
+        fleet=build.fleet({**defaults.of("fleet"), **valid["fleet"]}) if "fleet" in valid else None,
         page=valid.get("http", {}).get("public_url", ""),
         positions=report.positions,
     )
@@ -98,15 +95,11 @@ def _check_data(read: config_files.Source, report: Report, defaults: Defaults, *
 
 
 def _items(
-    full: Mapping[str, Any],
-    shots: Mapping[str, Any],
-    report: Report,
-    leader_change_s: float,
-    environ: Mapping[str, str],
+    full: Mapping[str, Any], report: Report, leader_change_s: float, environ: Mapping[str, str]
 ) -> tuple[ItemSettings, ...]:
     unit = unit_watchdog_s(environ), seconds_of("TIMEOUT_START_USEC", environ)
     around = lease_checks.Surroundings(leader_change_s, *unit)
-    elections: list[ItemSettings] = [build.election(each, shots) for each in full["elections"].values()]
+    elections: list[ItemSettings] = [build.election(each) for each in full["elections"].values()]
     items = (*elections, *(build.semaphore(each) for each in full["semaphores"].values()))
     for settings in items:
         cross_checks.check_item(settings, report, around)

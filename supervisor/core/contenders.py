@@ -125,7 +125,7 @@ class Contenders:
             yield from self._tell_of_shots(self.shots.news(), now)
             return
         if isinstance(event, HookEnded):
-            yield from self._tell_of_shots(self.shots.kept_ended(event.started, ok=event.ok), now)
+            yield from self._tell_of_shots(self.shots.orphan_ended(event.started, ok=event.ok), now)
         if isinstance(event, StopAsked):
             self._successors.clear()
         if isinstance(event, HooksChecked | OrderSeen) and event.item in self._successors:
@@ -147,14 +147,14 @@ class Contenders:
 
     def _decide_one(self, name: str, event: Event, now: float) -> Iterator[Action]:
         self._moved[name], finished, former = None, False, self.by_name[name].settings
-        kept: list[StartHook] = []
+        left: list[StartHook] = []
         for contender, begun in decide(self._informed(self.by_name[name]), event, now):
             self.by_name[name] = contender
             for action in begun:
                 if isinstance(action, Arm):
                     self.devices.want(action)
-                elif isinstance(action, KillHook) and self.shots.keep(name, action.started):
-                    kept.append(action.started)
+                elif isinstance(action, KillHook) and self.shots.take_over(name, action.started):
+                    left.append(action.started)
                 else:
                     yield action
                 finished = finished or (isinstance(action, Finished) and action.clean)
@@ -164,7 +164,7 @@ class Contenders:
         contender = self.by_name[name]
         told = self.shots.note(name, contender.guard, contender.tenure, contender.settings.fence, now)
         yield from self._tell_of_shots(told, now)
-        for started in kept:  # the item goes on as if it had been killed
+        for started in left:  # the item goes on as if it had been killed
             yield from self._decide_one(name, HookEnded(started, ok=False), now)
         if finished:
             self._end(contender)

@@ -285,10 +285,8 @@ class HintKey(WatchKey):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadNotes(Request):
-    """``GET /v1/kv/KEY?consistent`` of the fleet's notes of shots."""
-
-    key: str
+class ReadNotes(ReadKey):
+    """The consistent read of the fleet's notes of shots."""
 
 
 @dataclass(frozen=True, slots=True)

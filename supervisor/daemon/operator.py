@@ -36,7 +36,12 @@ from supervisor.daemon.shared import Shared
 from supervisor.reporting.control import OperatorCommand, Reply, Result, Verb
 from supervisor.reporting.control.protocol import RELEASED_S, TAKEN_OVER_S
 from supervisor.reporting.telemetry.formatting import remedy, when
-from supervisor.reporting.telemetry.item_warnings import confirms_off, long_waited_for, pauses_of
+from supervisor.reporting.telemetry.item_warnings import (
+    confirms_off,
+    long_waited_for,
+    name_of,
+    pauses_of,
+)
 
 NEXT_TENURE = ", but in force only with its next tenure, because its watchdog changes"
 IN_FORCE_S = 5.0  # with 3 s for the disk within TimeoutStartSec=, which ends `systemctl reload`
@@ -128,7 +133,7 @@ class Operator:
 
     def _other_machine(self, name: str, guard: Guard, given: str) -> str:
         """Return why the word that this machine is off does not end the guard. Blank: it does."""
-        if guard.waits_for == f"waits for {given}" or not (given or long_waited_for(guard)):
+        if name_of(guard) == given or not (given or long_waited_for(guard)):
             return ""
         waits = f"it {guard.waits_for}" + (f" and not for {given}" if given else "")
         overlaps = f"which may act until {self._may_act_until(guard)}; if that machine is not off, two act"
@@ -327,7 +332,7 @@ def _is_leased(contender: Contender) -> bool:
 def _guards(contender: Contender, machine: str) -> bool:
     """Return whether it waits for this machine to be off."""
     guard = contender.guard
-    return guard is not None and guard.end is None and guard.waits_for == f"waits for {machine}"
+    return guard is not None and guard.end is None and name_of(guard) == machine
 
 
 def _obstacle(verb: Verb, contender: Contender) -> str:

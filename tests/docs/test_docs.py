@@ -292,7 +292,7 @@ def test_the_shown_commands_refuse_a_bad_drop_in_and_install_a_good_one(shown: s
 def test_all_findings_of_check_are_explained() -> None:
     modules = (ROOT / "supervisor" / "commands" / "check").glob("*.py")
     code = "".join(module.read_text() for module in modules)
-    made = set(re.findall(r'(?:Finding\(\s*|what=)"(\w+)"', code)) - {"agent", "rest"}
+    made = set(re.findall(r'(?:Finding\(\s*|what=|_of_writes\()"(\w+)"', code)) - {"agent", "rest"}
     assert set(first_codes(COMMANDS, "finding")) == made
 
 

@@ -61,7 +61,7 @@ def write_notes(request: WriteNotes) -> Call:
 
 def notes_shown(request: ReadNotes, response: requests.Response) -> Outcome:
     """Return the notes, or Refused for what is not to be written over."""
-    view = shown(ReadKey(request.item, request.at, request.timeout_s, request.key), response)
+    view = shown(request, response)
     try:
         if isinstance(view, KeyView) and not (view.foreign_flags or view.is_marked):
             notes = shot_notes.decoded(view.value, time.time() - request.at)

@@ -46,7 +46,6 @@ from supervisor.core.requests import (
     HintKey,
     MarkTenure,
     ReadKey,
-    ReadNotes,
     Release,
     Request,
     Rewrite,
@@ -245,7 +244,7 @@ def not_marked(request: MarkTenure, response: requests.Response) -> Outcome:
 # --- reads ---------------------------------------------------------------------------------------
 
 
-def read(request: ReadKey | ReadNotes) -> Call:
+def read(request: ReadKey) -> Call:
     return get(key_path(request.key), {"consistent": ""})
 
 

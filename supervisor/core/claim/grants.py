@@ -15,7 +15,6 @@ from supervisor.core.claim.notes import (
     Shot,
     ended_by,
     is_beyond,
-    note_of,
     with_note,
 )
 from supervisor.core.frozen import dataclass, replace
@@ -36,27 +35,25 @@ class Want:
 
     item: str
     fence: Fence
-    token: int  # the fencing token of the guard
-    former: int  # that of the tenure before, which the run is to end
-    by: str
-    since: float
+    former: int  # the fencing token of the tenure that the run is to end
+    note: Note  # of the run; ``at``: since when it is wanted, or when it was granted
 
 
 class Grants:
-    """The runs of one process that are wanted, or may begin."""
+    """Which runs are wanted and which may begin, for one process."""
 
     def __init__(self) -> None:
-        self.granted: dict[Boot, Note] = {}
+        self.granted: dict[Boot, Want] = {}
         self.limited: frozenset[Boot] = frozenset()  # those that ``fence_limit`` keeps back
-        self.news: set[Boot] = set()  # what has changed for the guards behind these
-        self.over: list[Shot] = []  # of other nodes, by their notes
+        self.news: set[Boot] = set()  # the boots whose guards need a step
+        self.over: list[Shot] = []  # the successes that other nodes have noted and that end a guard here
         self.own: tuple[Note, ...] = ()  # the shots of this node, which count over its restarts
         self.due_at = NEVER
         self._wants: dict[Boot, Want] = {}
-        self._given: dict[Boot, Want] = {}  # by which a run was granted
-        self._untold: dict[Boot, tuple[Want, Note]] = {}  # what the others are to learn
+        self._untold: dict[Boot, Want] = {}  # the runs whose end the others are to learn
         self._pending: ReadNotes | WriteNotes | None = None
-        self._writes: tuple[dict[Boot, Note], Collection[Boot]] = ({}, ())  # what begins by it, what it tells
+        # Of the write under way: the runs that begin once it is done, and those whose end it tells.
+        self._writes: tuple[Collection[Boot], Collection[Boot]] = ((), ())
         self._seen: dict[Note, float] = {}  # when a note of another node was first read
         self._heard_at = LONG_AGO
 
@@ -66,8 +63,8 @@ class Grants:
             self._wants[boot] = want
             self.due_at = LONG_AGO
 
-    def keep(self, wanted: Collection[Boot]) -> None:
-        """Forget what no guard waits for any more."""
+    def forget_others(self, wanted: Collection[Boot]) -> None:
+        """Keep only what these boots need, because no guard waits for another one any more."""
         for boot in self._wants.keys() - wanted:
             del self._wants[boot]
         for boot in self.granted.keys() - wanted:
@@ -76,11 +73,11 @@ class Grants:
 
     def give_back(self, boot: Boot, shot: Shot | None = None) -> None:
         """Note that the run is over. shot: it has succeeded. None: another node may have its turn."""
-        note, want = self.granted.pop(boot, None), self._given.pop(boot, None)
-        if note is None or want is None or not want.fence.notes:
+        want = self.granted.pop(boot, None)
+        if want is None or not want.fence.notes:
             return
         state, method = (NoteState.FAILED, "") if shot is None else (NoteState.DONE, shot.method)
-        self._untold[boot] = want, replace(note, state=state, method=method)
+        self._untold[boot] = replace(want, note=replace(want.note, state=state, method=method))
         self.due_at = LONG_AGO
 
     # --- the lane -------------------------------------------------------------------------------------
@@ -92,11 +89,11 @@ class Grants:
             return
         alone = [boot for boot, want in self._wants.items() if not want.fence.notes]
         self._grant_alone(alone, now)
-        late = [boot for boot, (_, note) in self._untold.items() if now - note.at > note.takes_s + TELL_S]
-        for boot in late:
+        told = {boot: want.note for boot, want in self._untold.items()}
+        for boot in [boot for boot, note in told.items() if now - note.at > note.takes_s + TELL_S]:
             del self._untold[boot]
-        told = (want for want, _ in self._untold.values())
-        if ask := next((want for want in (*self._wants.values(), *told) if want.fence.notes), None):
+        asks = (*self._wants.values(), *self._untold.values())
+        if ask := next((want for want in asks if want.fence.notes), None):
             self._pending = ReadNotes(ask.item, now, ASK_S, ask.fence.notes)
             yield self._pending
 
@@ -111,14 +108,14 @@ class Grants:
             yield from self._decide(request, asked, outcome, now)
         elif isinstance(outcome, Done):
             begins, told = self._writes
-            for boot, note in begins.items():
-                self._grant(boot, note)
+            for boot in begins:
+                self._grant(boot, now)
             for boot in told:
                 self._untold.pop(boot, None)
             self.due_at = LONG_AGO if self._wants or self._untold else NEVER
         elif isinstance(outcome, Unknown | LostRace):
             self.due_at = now + (0.0 if isinstance(outcome, LostRace) else AGAIN_S if asked else TELL_EVERY_S)
-            silent = [each for each in asked if now - max(self._heard_at, self._wants[each].since) >= ASK_S]
+            silent = [each for each in asked if now - max(self._heard_at, self._wants[each].note.at) >= ASK_S]
             self._grant_alone(silent, now)
         else:  # without the right, or the document is another program's
             self._untold.clear()
@@ -129,10 +126,12 @@ class Grants:
     ) -> Iterator[Request]:
         """Write what is to begin and what has ended; wait for what other nodes shoot."""
         assert isinstance(request, ReadNotes), "a write shows no notes"
-        told, notes, begins = tuple(self._untold), shown.notes, dict[Boot, Note]()
-        for _, note in self._untold.values():
-            notes = with_note(notes, note)
-        self._seen = {note: self._seen_at(note, now) for note in shown.notes}
+        told, notes, begins = tuple(self._untold), shown.notes, list[Boot]()
+        for want in self._untold.values():
+            notes = with_note(notes, want.note)
+        # A note is the same although its time, which two clocks give, differs a little at each reading.
+        seen = (replace(note, at=0.0) for note in shown.notes)
+        self._seen = {note: self._seen.get(note, now) for note in seen}
         for boot in asked:
             want, shot = self._wants[boot], ended_by(boot, shown.notes)
             if shot is not None and shot.has_ended(boot, want.former):
@@ -142,25 +141,20 @@ class Grants:
             elif self._is_under_way(boot, want, now):
                 self.due_at = min(self.due_at, now + AGAIN_S)
             elif self._may_begin(boot, want, (*self.own, *notes), now):
-                begins[boot] = note_of(boot, want.token, want.by, now)
-                notes = with_note(notes, begins[boot])
+                begins.append(boot)
+                notes = with_note(notes, replace(want.note, at=now))
         if notes != shown.notes:
             self._writes = begins, told
             item, key = request.item, request.key
             self._pending = WriteNotes(item, now, ASK_S, key, notes, shown.modify_index)
             yield self._pending
 
-    def _seen_at(self, note: Note, now: float) -> float:
-        """Return when this note was first read. Its time differs a little with each reading of a clock."""
-        seen = (at for each, at in self._seen.items() if each.is_same(note))
-        return next(seen, now)
-
     def _is_under_way(self, boot: Boot, want: Want, now: float) -> bool:
         """Return whether another node shoots, or has said so for no longer than that takes."""
         return any(
             note.is_of(boot)
             and note.state is NoteState.SHOOTING
-            and note.by != want.by
+            and note.by != want.note.by  # a run of an earlier process of ours was killed with it
             and now - seen_at < min(note.takes_s, TAKES_MAX_S)
             for note, seen_at in self._seen.items()
         )
@@ -180,11 +174,11 @@ class Grants:
         for boot in boots:
             want = self._wants[boot]
             if self._may_begin(boot, want, self.own, now):
-                self._grant(boot, note_of(boot, want.token, want.by, now))
+                self._grant(boot, now)
 
-    def _grant(self, boot: Boot, note: Note) -> None:
+    def _grant(self, boot: Boot, now: float) -> None:
         if (want := self._wants.pop(boot, None)) is None:
             return  # no guard waits for it any more, and its note is over by itself
-        self._given[boot], self.granted[boot] = want, note
-        self.own = with_note(self.own, note)
+        self.granted[boot] = want = replace(want, note=replace(want.note, at=now))
+        self.own = with_note(self.own, want.note)
         self.news.add(boot)

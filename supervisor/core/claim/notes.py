@@ -9,12 +9,11 @@ how many machines were shot, for ``fence_limit``.
 from collections.abc import Iterable
 from enum import StrEnum
 
-from supervisor.core.frozen import dataclass, replace
+from supervisor.core.frozen import dataclass
 from supervisor.core.settings import FenceLimit, Hook
 
-NOTES_MAX, KEPT_S = 64, 86_400.0  # how many notes there are, and for how long
+NOTES_MAX, KEPT_S = 64, 86_400.0  # how many notes there are, so no fence_limit may be larger; for how long
 LOOK_S = 2.0  # from a note to the run: a look at the tenure record
-SAME_S = 1.0  # by so much the times of one note differ at most, because clocks are read twice
 TAKES_MAX_S = 900.0  # for so long at most a shot of another node is waited for
 
 
@@ -30,13 +29,13 @@ class Boot:
 
     @property
     def is_known(self) -> bool:
-        """Whether one run of the fence serves all guards behind it: no other boot looks like it."""
+        """Whether it can be told from any other boot, so that one run serves all guards behind it."""
         return "" not in (self.machine, self.boot)
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A run of the fence that has succeeded."""
+    """A run of the fence, to be remembered once it has succeeded."""
 
     boot: Boot
     token: int  # the fencing token of the guard that has shot
@@ -44,7 +43,7 @@ class Shot:
 
     def has_ended(self, boot: Boot | None, token: int) -> bool:
         """Return whether the tenure that began with this token in this boot is over."""
-        return boot == self.boot and 0 < token < self.token
+        return boot == self.boot and self.boot.is_known and 0 < token < self.token
 
 
 class NoteState(StrEnum):
@@ -72,11 +71,8 @@ class Note:
 
     @property
     def counts_as(self) -> str:
-        """The machine, as ``fence_limit`` counts it."""
+        """What tells its machine from others for ``fence_limit``."""
         return self.machine or self.target
-
-    def is_same(self, other: "Note") -> bool:
-        return replace(self, at=other.at) == other and abs(self.at - other.at) < SAME_S
 
     def is_of(self, boot: Boot) -> bool:
         """Return whether it is about this boot of this machine, by this name to the fence."""
@@ -93,14 +89,14 @@ def note_of(boot: Boot, token: int, by: str, now: float) -> Note:
 def with_note(notes: Iterable[Note], note: Note) -> tuple[Note, ...]:
     """Return the notes with this one, in the place of that of the same machine, and without old ones."""
     others = [each for each in notes if (each.counts_as, each.host) != (note.counts_as, note.host)]
-    return (*(each for each in others if note.at - each.at < KEPT_S), note)[-NOTES_MAX:]
+    return (*(each for each in others if abs(note.at - each.at) < KEPT_S), note)[-NOTES_MAX:]
 
 
 def is_beyond(limit: FenceLimit | None, boot: Boot, notes: Iterable[Note], now: float) -> bool:
-    """Return whether this boot is of one machine more than may be shot."""
+    """Return whether a run for this boot would begin to shoot more machines than the limit allows."""
     if limit is None:
         return False
-    shot = {each.counts_as for each in notes if now - each.at < limit.within_s}
+    shot = {each.counts_as for each in notes if abs(now - each.at) < limit.within_s}
     return (boot.machine or boot.target) not in shot and len(shot) >= limit.machines
 
 

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from supervisor.core.actions import KillHook, StartHook
 from supervisor.core.claim.grants import Grants, Want
 from supervisor.core.claim.guard import Guard, Shots
-from supervisor.core.claim.notes import Boot, Shot
+from supervisor.core.claim.notes import Boot, Shot, note_of
 from supervisor.core.frozen import replace
 from supervisor.core.machines.tenure import Tenure
 from supervisor.core.settings import Fence
-from supervisor.core.times import LONG_AGO
+from supervisor.core.times import LONG_AGO, NEVER
 
 OVER_MAX = 64  # shots that are remembered
 
@@ -32,14 +32,14 @@ class SharedShots:
         self.grants = Grants()
         self._behind: dict[str, Boot] = {}  # by item: the boot that its guard waits for
         self._runs: dict[str, Boot] = {}  # by item: the boot for which its fence runs, or is to be repeated
-        self._kept: dict[StartHook, Shot] = {}  # the runs that go on without their guard
+        self._orphans: dict[StartHook, Shot] = {}  # the runs that go on without their guard
         self._killed: set[StartHook] = set()  # of these
         self._over: tuple[Shot, ...] = ()
 
     def informed(self, item: str, guard: Guard, fence: Fence | None) -> Guard:
         """Return the guard of this item, which knows of the shots of the others."""
         runs = [boot for each, boot in self._runs.items() if each != item]
-        runs += [shot.boot for shot in self._kept.values()]
+        runs += [shot.boot for shot in self._orphans.values()]
         under_way, grants = frozenset(boot for boot in runs if boot.is_known), self.grants
         granted = frozenset(grants.granted) if fence is not None and fence.asks else None
         return replace(guard, shots=Shots(under_way, self._over, granted, grants.limited))
@@ -49,15 +49,14 @@ class SharedShots:
     ) -> Iterator[str]:
         """Note what the guard of this item does now, and yield the items that need a step because of it."""
         boot = None if guard is None or guard.end is not None else guard.boot(fence)
+        former = self._behind.pop(item, None)
         if boot is not None:
             self._behind[item] = boot
-        else:
-            self._behind.pop(item, None)
         ran = self._runs.get(item)
         if tenure is not None and _shoots(guard, tenure):
             if ran is None and boot is not None:
                 self._runs[item] = boot
-            elif ran is not None and tenure.hooks.running is None:
+            elif ran is not None and tenure.hooks.deadline < NEVER:
                 self.grants.give_back(ran)  # all its methods have failed, so another node may try
         elif ran is not None:
             del self._runs[item]
@@ -66,12 +65,12 @@ class SharedShots:
                 shot = Shot(ran, tenure.token, guard.method)
             yield from self._ended(ran, shot)
         if boot is not None and guard is not None and guard.wants_shot and fence is not None and fence.asks:
-            token, record = 0 if tenure is None else tenure.token, guard.record
-            former = 0 if record is None else record.token
+            assert tenure is not None and guard.record is not None, "it wants no shot"
             by = f"{guard.here.host} {guard.here.journal[:8]}"  # two daemons may be on one host
-            self.grants.want(boot, Want(item, fence, token, former, by, now))
-        if boot is None:
-            self.grants.keep({*self._behind.values(), *self._runs.values()})
+            note = note_of(boot, tenure.token, by, now)
+            self.grants.want(boot, Want(item, fence, guard.record.token, note))
+        if former not in (None, boot):
+            self.grants.forget_others({*self._behind.values(), *self._runs.values()})
 
     def _ended(self, boot: Boot, shot: Shot | None) -> list[str]:
         """Note the end of a run, and return the items whose guards wait for it. shot: it has succeeded."""
@@ -89,7 +88,7 @@ class SharedShots:
 
     # --- runs that go on without their guard ------------------------------------------------------------
 
-    def keep(self, item: str, started: StartHook) -> bool:
+    def take_over(self, item: str, started: StartHook) -> bool:
         """Return whether a run goes on that its own item would kill, because another guard waits for it."""
         boot, context = self._runs.get(item), started.context
         others = {behind for each, behind in self._behind.items() if each != item}
@@ -97,31 +96,34 @@ class SharedShots:
             return False
         del self._runs[item]
         method = "" if context.previous is None else context.previous.method
-        self._kept[started] = Shot(boot, context.fencing_token or 0, method)
+        self._orphans[started] = Shot(boot, context.fencing_token or 0, method)
         return True
 
-    def kept_ended(self, started: StartHook, *, ok: bool) -> list[str]:
+    def orphan_ended(self, started: StartHook, *, ok: bool) -> list[str]:
         """Note the end of such a run, and return the items that need a step. Another run changes nothing."""
-        shot = self._kept.pop(started, None)
+        shot = self._orphans.pop(started, None)
         self._killed.discard(started)
         return [] if shot is None else self._ended(shot.boot, shot if ok else None)
 
     def unwanted(self) -> list[KillHook]:
         """Return the end of each such run for which no guard waits any more."""
         awaited = self._behind.values()
-        over = [each for each, shot in self._kept.items() if shot.boot not in awaited]
-        ends = [KillHook(each) for each in over if each not in self._killed]
-        self._killed.update(over)
+        idle = [each for each, shot in self._orphans.items() if shot.boot not in awaited]
+        ends = [KillHook(each) for each in idle if each not in self._killed]
+        self._killed.update(idle)
         return ends
 
     @property
     def lasts(self) -> bool:
-        return bool(self._kept)
+        """Whether a run goes on without its guard, for which the process waits."""
+        return bool(self._orphans)
 
 
 def _shoots(guard: Guard | None, tenure: Tenure) -> bool:
-    """Return whether the fence runs, is being killed, or waits for its next attempt."""
+    """Return whether the fence runs, is being killed, or is about to try its next method."""
     hooks = tenure.hooks
     if hooks.running is not None:
         return hooks.running.context.event == "fence"
-    return guard is not None and hooks.due_at > LONG_AGO
+    if guard is None or guard.end is not None or not hooks.attempts:
+        return False
+    return hooks.due_at > LONG_AGO or guard.wants_shot

@@ -187,3 +187,19 @@ def test_methods_are_tried_in_order_and_begin_anew_with_a_back_off() -> None:
     assert room.fenced() == set(room.records)
     tenures = [each.tenure for each in room.contenders.by_name.values()]
     assert {each.previous.method for each in tenures if each and each.previous} == {"pdu after bmc failed"}
+
+
+def test_the_next_method_belongs_to_the_guard_whose_method_has_failed() -> None:
+    """Its look at the record comes late, when others could begin as well, with the first method again."""
+    fence = replace(FENCE, hook=p.hook("bmc", 5.0), others=(p.hook("pdu", 5.0),))
+    room = Room(items(3), dict.fromkeys(items(3), fence))
+    room.passes(3.0)
+    room.late = True
+    room.end(room.running[0], ok=False)
+    looks, room.late = [*reversed(room.looks)], False
+    for look in looks:
+        if (answer := room.answer(look)) is not None:
+            room.happens(e.Answered(look, answer))
+    room.passes(room.now + 0.1)
+    assert [each.hook.name for each in room.running] == ["pdu"]
+    assert {name for _, name in room.began} == {room.running[0].context.name}

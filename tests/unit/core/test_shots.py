@@ -76,6 +76,7 @@ class Room:
         self.token = token
         self.claims: dict[str, TenureRecord] = {}  # by item: what this node has written over the record
         self.watch: r.Request | None = None  # of the key that is still held
+        self.late, self.looks = False, list[r.Request]()  # looks at the record that get no answer yet
         made = [
             new_contender(self.settings(name), spread=0.0, instance="i", now=0.0, place=here)
             for name in records
@@ -121,6 +122,9 @@ class Room:
                 return o.Created(f"s-{item}")
             case r.RenewSession():
                 return o.SessionAlive("here")
+            case r.WatchTenure(index=0) if self.late:
+                self.looks.append(request)
+                return None
             case r.WatchTenure(item=item, index=index):
                 return None if index else o.TenureShown(6, 6, self.claims.get(item, self.records[item]))
             case r.Rewrite(item=item, record=ours):
@@ -191,6 +195,15 @@ def test_a_run_that_fails_is_repeated_by_the_same_guard_and_not_by_each() -> Non
     assert len({name for _, name in room.began}) == 1
     pauses = [later - sooner for sooner, later in zip(times, times[1:], strict=False)]
     assert len(times) == 5 and pauses == sorted(pauses) and not room.acting
+
+
+def test_a_machine_that_nobody_can_identify_shares_no_success() -> None:
+    unknown = record(replace(LOST, machine="", boot=""))
+    room = Room({"a": unknown, "b": unknown})
+    room.passes(3.0)
+    assert len(room.began) == 2
+    room.end(room.running[0])
+    assert len(room.acting) == 1 and len(room.running) == 1
 
 
 @pytest.mark.parametrize("ok", [True, False])
