@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FrameType
 
-from bench import handover, load, lock, loss, many, pacemaker, page, resources, start
+from bench import handover, load, lock, loss, many, pacemaker, page, resources, shots, start
 from bench.figures import Figure, markdown_table, plain_table
 from bench.lab import CannotMeasure, Lab
 from tests.support.consul import BINARY
@@ -24,6 +24,7 @@ ROWS: dict[str, Callable[[Lab], Iterable[Figure]]] = {
     "load": load.measure,
     "start": start.measure,
     "many": many.measure,
+    "one-shot": shots.measure,
 }
 EPILOG = f"rows: {', '.join(ROWS)}. A target of its own, with options of its own: {pacemaker.NAME}"
 DONE, MISSED, NOT_MEASURED, INTERRUPTED = 0, 1, 69, 130

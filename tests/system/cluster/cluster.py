@@ -5,7 +5,7 @@ it.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -24,8 +24,13 @@ PATIENCE_S = 120.0  # agents that were cut off look for each other every 30 s
 class Cluster:
     """Agents that know each other, with a leader among them: ``with Cluster(folder) as cluster``."""
 
-    def __init__(self, folder: Path, gossip: Mapping[str, object] | None = None) -> None:
-        self.folder = folder
+    def __init__(
+        self,
+        folder: Path,
+        gossip: Mapping[str, object] | None = None,
+        clients: Sequence[str] = CLIENTS,
+    ) -> None:
+        self.folder, self._names = folder, clients
         self._gossip = gossip or {}
         self.network = Network()
         self.servers: dict[str, ConsulNode] = {}
@@ -53,7 +58,7 @@ class Cluster:
             self.servers[name] = ConsulNode(
                 self.network, self.folder / name, name, True, voters, self._gossip
             )
-        for name in CLIENTS:
+        for name in self._names:
             self.clients[name] = ConsulNode(
                 self.network, self.folder / name, name, False, voters, self._gossip
             )

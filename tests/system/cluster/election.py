@@ -78,11 +78,20 @@ def session_name(node: str) -> str:
     return f"{NAME}-{node}"
 
 
-def supervisor(cluster: Cluster, node: str, elections: Mapping[str, object], parent: Path) -> Supervised:
-    """Return `consul-supervisor run` for this node, beside its agent; its files are below ``parent``."""
+def supervisor(
+    cluster: Cluster,
+    node: str,
+    elections: Mapping[str, object],
+    parent: Path,
+    more: Mapping[str, object] | None = None,
+) -> Supervised:
+    """Return `consul-supervisor run` for this node, beside its agent; its files are below ``parent``.
+
+    more: the further sections of its file. None: several elections have a fleet.
+    """
     folder = parent / f"{node}-supervisor"
     folder.mkdir()
-    file = write(folder, elections)
+    file = write(folder, elections, more)
     boots(folder)
     places = {"STATE_DIRECTORY": str(folder / "state"), "RUNTIME_DIRECTORY": str(folder)}
     environ = {"PATH": os.environ["PATH"], **places}
@@ -96,17 +105,16 @@ def boots(folder: Path) -> None:
     (folder / "boot").write_text(f"{uuid4()}\n")
 
 
-def write(folder: Path, elections: Mapping[str, object]) -> Path:
-    """Write the file of a supervisor, also of one that runs, and return it."""
+def write(folder: Path, elections: Mapping[str, object], more: Mapping[str, object] | None = None) -> Path:
+    """Write the file of a supervisor, also of one that runs, and return it. more: as in ``supervisor``."""
     file = folder / "config.yaml"
     config = {
         "consul": {"address": f"http://127.0.0.1:{HTTP_PORT}"},
         "log": {"level": "debug", "format": "json"},
     }
-    fleet: dict[str, Any] = (
-        {"fleet": {}} if len(elections) > 1 else {}
-    )  # whose notes let each machine be shot once
-    file.write_text(json.dumps({**config, **fleet, "elections": elections}))  # JSON is YAML
+    if more is None:
+        more = {"fleet": {}} if len(elections) > 1 else {}  # whose notes let each machine be shot once
+    file.write_text(json.dumps({**config, **more, "elections": elections}))  # JSON is YAML
     return file
 
 
