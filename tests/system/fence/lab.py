@@ -189,8 +189,8 @@ class Duel(node.Duel[Node]):
         blow()
         self.lost_at = boottime()
 
-    def lose_fencer(self) -> None:
-        """Lose the machine that has the key and fences, so that the last one has to take over."""
+    def find_successor(self) -> None:
+        """Let ``new`` be the node that has the key once a node fences, and ``spare`` the other one."""
         until(lambda: self.device.asked, "a node fences", SEEN_S)
         entry = self.agent.kv_get(self.key)
         (holder,) = (
@@ -199,6 +199,11 @@ class Duel(node.Duel[Node]):
         if self.spare and self.spare.machine.name == holder:
             self.new, self.spare = self.spare, self.new
         assert self.spare and self.new.machine.name == holder, "a waiting node has the key"
+
+    def lose_fencer(self) -> None:
+        """Lose the machine that has the key and fences, so that the last one has to take over."""
+        self.find_successor()
+        assert self.spare, "a third node waits"
         self.new.broken = True
         self.new.machine.close()
         self.new, self.spare = self.spare, self.new

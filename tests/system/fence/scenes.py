@@ -51,6 +51,7 @@ class Scene:
     shots: how often the holder's machine must be shot (`missed`).
     servers: how many servers Consul has; ``spare``: whether a third node waits.
     reset: whether the watchdog, if the file names one, has to reset the holder's machine.
+    elections: how many the machine leads; several are those of a fleet.
     outage_s: how long a holder acts without Consul. 0: as its lock-delay allows.
     witness_s: how long the scene goes on when another node acts, or when nothing should happen.
     """
@@ -69,6 +70,7 @@ class Scene:
     watchdog: bool = False
     reset: bool = False
     fence: bool = True
+    elections: int = 1
     outage_s: float = 0.0
     after: str = "2s"
     gossip: Mapping[str, object] | None = None
@@ -94,8 +96,14 @@ class Scene:
             "on_acquire": [{"shell": f"{said}; application start"}],
             "on_lose": [{"shell": f"echo on_lose >/dev/ttyS1; {self.on_lose}", "timeout": "12s"}],
         }
-        watchdog = {"watchdog": {"device": WATCHDOG, "timeout": "10s"}} if self.watchdog else {}
-        return watchdog | {"elections": {"app": election | ({"fence": fence} if self.fence else {})}}
+        more: dict[str, Any] = {"watchdog": {"device": WATCHDOG, "timeout": "10s"}} if self.watchdog else {}
+        more |= {"fleet": {}} if self.elections > 1 else {}
+        guarded = {"fence": fence} if self.fence else {}
+        others = {
+            f"more{number}": {"session": election["session"], **guarded}
+            for number in range(1, self.elections)
+        }
+        return more | {"elections": {"app": election | guarded, **others}}
 
 
 def killed(duel: Duel) -> None:
@@ -158,6 +166,12 @@ def led_away(duel: Duel) -> None:
     killed(duel)
 
 
+def killed_among_several(duel: Duel) -> None:
+    """Kill the machine, for which two others wait."""
+    killed(duel)
+    duel.find_successor()
+
+
 def fencer_lost(duel: Duel) -> None:
     """Lose the node that fences, whose device hangs; it works for the one that takes over."""
     killed(duel)
@@ -217,6 +231,7 @@ SCENES = (
     Scene("paused", paused, End.FENCED),
     Scene("paused without a fence", paused, End.BOTH, LOCK_DELAY_S, 2 * LOCK_DELAY_S, shots=0, fence=False),
     Scene("kernel crash", crashed, End.FENCED),
+    Scene("ten elections, two survivors", killed_among_several, End.FENCED, spare=True, elections=10),
     Scene("disk of the records frozen", frozen_state, End.HELD, witness_s=10.0),
     Scene("disk of on_lose frozen", stuck, End.FENCED, LOSE_S, LOSE_S + ACT_S, on_lose=STOP_ON_DISK),
     Scene("supervisor frozen", frozen, End.FENCED, latest_s=TTL_S + 2.0 + ACT_S),
