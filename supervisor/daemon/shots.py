@@ -1,4 +1,4 @@
-"""Keeps which machines this node has shot, because ``fence_limit`` counts them over restarts and boots."""
+"""Which machines this node has shot, on disk, because ``fence_limit`` counts them over restarts and boots."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,9 +16,9 @@ class KeptShots:
     """The shots of one node on disk."""
 
     def __init__(self, shared: Shared, config: Config, records: Records) -> None:
-        """Recall what an earlier process has kept, if anything limits the shots."""
+        """Recall what an earlier process has kept, if this one may shoot."""
         self._shared, self._records, self._grants = shared, records, shared.contenders.shots.grants
-        if any(each.fence is not None and each.fence.limit is not None for each in config.items):
+        if any(each.fence is not None for each in config.items):
             with suppress(shot_notes.ForeignNotes):  # there are none, or the file is damaged
                 self._grants.own = shot_notes.decoded(records.kept(SHOTS), self._wall_s)
         self._kept = self._grants.own

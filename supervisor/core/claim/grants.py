@@ -53,7 +53,7 @@ class Grants:
         self._untold: dict[Boot, Want] = {}  # the runs whose end the others are to learn
         self._pending: ReadNotes | WriteNotes | None = None
         # Of the write under way: the runs that begin once it is done, and those whose end it tells.
-        self._writes: tuple[Collection[Boot], Collection[Boot]] = ((), ())
+        self._writes: tuple[dict[Boot, Want], Collection[Boot]] = ({}, ())
         self._seen: dict[Note, float] = {}  # when a note of another node was first read
         self._heard_at = LONG_AGO
 
@@ -73,9 +73,14 @@ class Grants:
 
     def give_back(self, boot: Boot, shot: Shot | None = None) -> None:
         """Note that the run is over. shot: it has succeeded. None: another node may have its turn."""
-        want = self.granted.pop(boot, None)
-        if want is None or not want.fence.notes:
-            return
+        if (want := self.granted.pop(boot, None)) is not None and want.fence.notes:
+            self._tell(boot, want, shot)
+
+    def begun(self, note: Note) -> None:
+        """Count a run that begins, granted or not."""
+        self.own = with_note(self.own, note)
+
+    def _tell(self, boot: Boot, want: Want, shot: Shot | None) -> None:
         state, method = (NoteState.FAILED, "") if shot is None else (NoteState.DONE, shot.method)
         self._untold[boot] = replace(want, note=replace(want.note, state=state, method=method))
         self.due_at = LONG_AGO
@@ -85,10 +90,9 @@ class Grants:
     def tend(self, now: float) -> Iterator[Request]:
         """Grant what needs no answer, and yield the read that is due."""
         self.due_at = NEVER
+        self._grant_alone([boot for boot, want in self._wants.items() if not want.fence.notes], now)
         if self._pending is not None:
             return
-        alone = [boot for boot, want in self._wants.items() if not want.fence.notes]
-        self._grant_alone(alone, now)
         told = {boot: want.note for boot, want in self._untold.items()}
         for boot in [boot for boot, note in told.items() if now - note.at > note.takes_s + TELL_S]:
             del self._untold[boot]
@@ -102,19 +106,21 @@ class Grants:
         if request is not self._pending:
             return
         self._pending, asked = None, [boot for boot, want in self._wants.items() if want.fence.notes]
-        if isinstance(outcome, NotesShown | Done | LostRace):
-            self._heard_at = now
         if isinstance(outcome, NotesShown):
             yield from self._decide(request, asked, outcome, now)
         elif isinstance(outcome, Done):
+            self._heard_at = now
             begins, told = self._writes
-            for boot in begins:
-                self._grant(boot, now)
             for boot in told:
                 self._untold.pop(boot, None)
+            for boot, want in begins.items():
+                if boot in self._wants:
+                    self._grant(boot, now)
+                else:  # its guards have ended meanwhile
+                    self._tell(boot, want, None)
             self.due_at = LONG_AGO if self._wants or self._untold else NEVER
         elif isinstance(outcome, Unknown | LostRace):
-            self.due_at = now + (0.0 if isinstance(outcome, LostRace) else AGAIN_S if asked else TELL_EVERY_S)
+            self.due_at = now + (AGAIN_S if asked else TELL_EVERY_S)
             silent = [each for each in asked if now - max(self._heard_at, self._wants[each].note.at) >= ASK_S]
             self._grant_alone(silent, now)
         else:  # without the right, or the document is another program's
@@ -126,9 +132,11 @@ class Grants:
     ) -> Iterator[Request]:
         """Write what is to begin and what has ended; wait for what other nodes shoot."""
         assert isinstance(request, ReadNotes), "a write shows no notes"
-        told, notes, begins = tuple(self._untold), shown.notes, list[Boot]()
-        for want in self._untold.values():
-            notes = with_note(notes, want.note)
+        told, notes, begins = tuple(self._untold), shown.notes, dict[Boot, Want]()
+        for note in (want.note for want in self._untold.values()):
+            others = [each for each in notes if each.place == note.place and each.by != note.by]
+            if note.state is NoteState.DONE or not others:  # what another node has done meanwhile counts
+                notes = with_note(notes, note)
         # A note is the same although its time, which two clocks give, differs a little at each reading.
         seen = (replace(note, at=0.0) for note in shown.notes)
         self._seen = {note: self._seen.get(note, now) for note in seen}
@@ -140,14 +148,18 @@ class Grants:
                 self.news.add(boot)
             elif self._is_under_way(boot, want, now):
                 self.due_at = min(self.due_at, now + AGAIN_S)
-            elif self._may_begin(boot, want, (*self.own, *notes), now):
-                begins.append(boot)
+            elif self._may_begin(boot, want, notes, now):
+                begins[boot] = want
                 notes = with_note(notes, replace(want.note, at=now))
-        if notes != shown.notes:
-            self._writes = begins, told
-            item, key = request.item, request.key
-            self._pending = WriteNotes(item, now, ASK_S, key, notes, shown.modify_index)
-            yield self._pending
+        if notes == shown.notes:
+            self._heard_at = now
+            for boot in told:
+                del self._untold[boot]
+            return
+        self._writes = begins, told
+        item, key = request.item, request.key
+        self._pending = WriteNotes(item, now, ASK_S, key, notes, shown.modify_index)
+        yield self._pending
 
     def _is_under_way(self, boot: Boot, want: Want, now: float) -> bool:
         """Return whether another node shoots, or has said so for no longer than that takes."""
@@ -161,7 +173,8 @@ class Grants:
 
     def _may_begin(self, boot: Boot, want: Want, notes: Iterable[Note], now: float) -> bool:
         """Return whether the limit has room for this run; look again later if it has none."""
-        beyond = is_beyond(want.fence.limit, boot, notes, now)
+        granted = (each.note for each in self.granted.values())
+        beyond = is_beyond(want.fence.limit, boot, (*notes, *self.own, *granted), now)
         if beyond != (boot in self.limited):
             self.limited = self.limited ^ {boot}
             self.news.add(boot)
@@ -173,12 +186,10 @@ class Grants:
         """Grant these runs by what this node knows."""
         for boot in boots:
             want = self._wants[boot]
-            if self._may_begin(boot, want, self.own, now):
+            if self._may_begin(boot, want, (), now):
                 self._grant(boot, now)
 
     def _grant(self, boot: Boot, now: float) -> None:
-        if (want := self._wants.pop(boot, None)) is None:
-            return  # no guard waits for it any more, and its note is over by itself
-        self.granted[boot] = want = replace(want, note=replace(want.note, at=now))
-        self.own = with_note(self.own, want.note)
+        want = self._wants.pop(boot)
+        self.granted[boot] = replace(want, note=replace(want.note, at=now))
         self.news.add(boot)

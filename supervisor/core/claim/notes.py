@@ -74,10 +74,14 @@ class Note:
         """What tells its machine from others for ``fence_limit``."""
         return self.machine or self.target
 
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """What it is about: of one such place there is one note."""
+        return self.machine, self.host, self.boot, self.target
+
     def is_of(self, boot: Boot) -> bool:
         """Return whether it is about this boot of this machine, by this name to the fence."""
-        same = (self.machine, self.host, self.boot, self.target)
-        return boot.is_known and same == (boot.machine, boot.host, boot.boot, boot.target)
+        return boot.is_known and self.place == (boot.machine, boot.host, boot.boot, boot.target)
 
 
 def note_of(boot: Boot, token: int, by: str, now: float) -> Note:
@@ -87,9 +91,9 @@ def note_of(boot: Boot, token: int, by: str, now: float) -> Note:
 
 
 def with_note(notes: Iterable[Note], note: Note) -> tuple[Note, ...]:
-    """Return the notes with this one, in the place of that of the same machine, and without old ones."""
-    others = [each for each in notes if (each.counts_as, each.host) != (note.counts_as, note.host)]
-    return (*(each for each in others if abs(note.at - each.at) < KEPT_S), note)[-NOTES_MAX:]
+    """Return the notes with this one in its place, and without old ones."""
+    kept = (each for each in notes if each.place != note.place and abs(note.at - each.at) < KEPT_S)
+    return (*kept, note)[-NOTES_MAX:]
 
 
 def is_beyond(limit: FenceLimit | None, boot: Boot, notes: Iterable[Note], now: float) -> bool:

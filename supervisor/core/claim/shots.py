@@ -54,8 +54,9 @@ class SharedShots:
             self._behind[item] = boot
         ran = self._runs.get(item)
         if tenure is not None and _shoots(guard, tenure):
-            if ran is None and boot is not None:
+            if ran is None and boot is not None and guard is not None:
                 self._runs[item] = boot
+                self.grants.begun(note_of(boot, tenure.token, _named(guard), now))
             elif ran is not None and tenure.hooks.deadline < NEVER:
                 self.grants.give_back(ran)  # all its methods have failed, so another node may try
         elif ran is not None:
@@ -66,8 +67,7 @@ class SharedShots:
             yield from self._ended(ran, shot)
         if boot is not None and guard is not None and guard.wants_shot and fence is not None and fence.asks:
             assert tenure is not None and guard.record is not None, "it wants no shot"
-            by = f"{guard.here.host} {guard.here.journal[:8]}"  # two daemons may be on one host
-            note = note_of(boot, tenure.token, by, now)
+            note = note_of(boot, tenure.token, _named(guard), now)
             self.grants.want(boot, Want(item, fence, guard.record.token, note))
         if former not in (None, boot):
             self.grants.forget_others({*self._behind.values(), *self._runs.values()})
@@ -117,6 +117,11 @@ class SharedShots:
     def lasts(self) -> bool:
         """Whether a run goes on without its guard, for which the process waits."""
         return bool(self._orphans)
+
+
+def _named(guard: Guard) -> str:
+    """Return how a note names this process, because two daemons may be on one host."""
+    return f"{guard.here.host} {guard.here.journal[:8]}"
 
 
 def _shoots(guard: Guard | None, tenure: Tenure) -> bool:

@@ -4,8 +4,10 @@ import pytest
 
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
+from supervisor.core import requests as r
 from supervisor.core.claim.grants import ASK_S
 from supervisor.core.claim.notes import Note, NoteState
+from supervisor.core.claim.record import State
 from supervisor.core.frozen import replace
 from supervisor.core.settings import FenceLimit, Place
 from tests.unit.core import play as p
@@ -203,3 +205,101 @@ def test_the_next_method_belongs_to_the_guard_whose_method_has_failed() -> None:
     room.passes(room.now + 0.1)
     assert [each.hook.name for each in room.running] == ["pdu"]
     assert {name for _, name in room.began} == {room.running[0].context.name}
+
+
+# --- found by an attack -----------------------------------------------------------------------------
+
+
+def test_a_late_failure_does_not_hide_the_success_of_another_node() -> None:
+    document = Document()
+    slow, quick = room(1, document), room(1, document, here=THERE, token=TOKEN + 5)
+    slow.passes(2.5)
+    quick.passes(document.notes[0].takes_s + 3.0)
+    quick.end(quick.running[0])
+    slow.passes(quick.now)
+    slow.end(slow.running[0], ok=False)
+    slow.passes(slow.now + 2.0)
+    assert [each.state for each in document.notes] == [NoteState.DONE]
+    assert slow.acting and len(slow.began) == 1
+
+
+class Refusing(Document):
+    """Each write ends in this way, at once."""
+
+    def __init__(self, outcome: o.Outcome) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+    def answer(self, request: r.ReadNotes | r.WriteNotes) -> o.Outcome:
+        return super().answer(request) if isinstance(request, r.ReadNotes) else self.outcome
+
+
+@pytest.mark.parametrize("outcome", [o.Failed("502"), o.LostRace()])
+def test_writes_that_fail_delay_a_shot_no_longer_than_silence(outcome: o.Outcome) -> None:
+    document = Refusing(outcome)
+    survivor = room(1, document)
+    survivor.passes(1.2 + ASK_S + 0.5)
+    assert len(survivor.began) == 1 and len(document.asked) < 20
+
+
+def test_a_run_that_asks_for_no_notes_does_not_wait_for_a_read_of_them() -> None:
+    document, held = Document(), list[r.Request]()
+
+    def hold(request: r.ReadNotes | r.WriteNotes) -> o.Outcome | None:
+        held.append(request)
+        return None
+
+    document.answer = hold  # type: ignore[assignment, method-assign]
+    fences = {"a": TOLD, "b": replace(FENCE, after_s=1.5, limit=FenceLimit(5, 600.0))}
+    survivor = Room({"a": record(), "b": record(six()[0], target="t")}, fences, document=document)
+    survivor.passes(3.0)
+    assert [name for _, name in survivor.began] == ["b"] and len(held) == 1
+
+
+def test_a_machine_with_two_targets_is_shot_once_by_each_of_them() -> None:
+    document = Document()
+    records = {"a": record(target="bmc"), "b": record(target="outlet")}
+    fences = dict.fromkeys(records, TOLD)
+    ours = Room(records, fences, document=document)
+    theirs = Room(records, fences, document=document, here=THERE, token=TOKEN + 5)
+    for _ in range(12):
+        for each in (ours, theirs):
+            each.passes(each.now + 0.25)
+    assert len(ours.began) + len(theirs.began) == len(document.notes) == 2
+
+
+def test_a_shot_that_is_noted_and_never_begins_is_told_of() -> None:
+    """Its guard ends between the write and its answer."""
+    document, held = Document(), list[tuple[r.Request, o.Outcome]]()
+    answer = document.answer
+
+    def hold(request: r.ReadNotes | r.WriteNotes) -> o.Outcome | None:
+        outcome = answer(request)
+        if isinstance(request, r.ReadNotes) or held:
+            return outcome
+        held.append((request, outcome))
+        return None
+
+    document.answer = hold  # type: ignore[assignment, method-assign]
+    ours = room(1, document)
+    ours.passes(1.5)
+    ours.happens(e.ConfirmOffAsked("n00"))
+    ours.happens(e.Answered(*held[0]))
+    ours.passes(2.0)
+    assert [each.state for each in document.notes] == [NoteState.FAILED] and not ours.began
+
+
+def test_only_a_run_that_has_begun_counts_for_the_limit_and_counts_without_one_as_well() -> None:
+    """A reload may bring the limit later; and a machine may say in time that it has ended."""
+    room = Room(items(1))
+    room.passes(3.0)
+    assert len(room.contenders.shots.grants.own) == 1
+    said = limited(2, *six()[:2])
+    said.late = True
+    said.passes(3.0)
+    said.late = False
+    for look in said.looks:
+        ended = replace(said.records[look.item], state=State.ENDED)
+        said.happens(e.Answered(look, o.TenureShown(7, 7, ended)))
+    said.passes(5.0)
+    assert not said.began and not said.contenders.shots.grants.own
