@@ -21,13 +21,14 @@ FURTHER = {"writes": 3, "records": 2, "fence, guard and reads": 2}
 def test_every_event_outcome_and_action_occurs_in_some_walk() -> None:
     """Each walk is held to its own ``shows``, and together they show every edge and every class.
 
-    Four classes are exempt: an answer that only operator's commands get, a file and what is due for a
-    watchdog, which ``Contenders`` handles, and an answer with an error, which the core treats as no answer.
+    These are exempt: an answer that only operator's commands get; a file, what is due for a watchdog and the
+    notes of shots, which ``Contenders`` handles; and an answer with an error, which counts as no answer.
     """
     there_is = {*get_args(e.Event), *get_args(o.Outcome), *get_args(a.Action), *REQUESTS, *a.Role, *EDGES}
     shown = {kind for each in (*WALKS, *SEMAPHORE_WALKS) for kind in each.shows}
     frames = {r.Request, r.SlotRequest, r.ServiceRequest}
-    assert shown == there_is - frames - {o.SessionsView, e.ConfigLoaded, a.Tend, o.Failed}
+    notes = {r.ReadNotes, r.WriteNotes, o.NotesShown}
+    assert shown == there_is - frames - notes - {o.SessionsView, e.ConfigLoaded, a.Tend, o.Failed}
 
 
 @rounds

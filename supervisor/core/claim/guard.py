@@ -62,7 +62,7 @@ class Guard:
     shoots: bool = False  # the time of the fence has come
     wants_shot: bool = False  # an attempt of the fence may begin, once that is granted
     shot_due_at: float = NEVER  # since when its next attempt is due. NEVER: none is
-    aimed_at: str | None = None  # the target of the newest attempt of the fence. None: it has made none
+    aim: str | None = None  # the target of the newest attempt of the fence. None: it has made none
     end: GuardEnd | None = None  # how the guard has ended. None: it lasts
     is_long: bool = False  # by the key's flags the record may say more than a minute
     longest_s: float | None = None  # the longest lease that a record named which this guard has read
@@ -186,7 +186,7 @@ class Guard:
         fence, hooks = settings.fence, settings.fence_methods
         sequence = tenure.hooks.settle_any(hooks, now)
         # A record that is gone or names another target proves nothing.
-        hits = self.record is not None and self.aimed_at == self.record.target
+        hits = self.record is not None and self.aim == self.record.target
         guard = self._ended(fence, now, has_shot=tenure.hooks.has_succeeded and hits)
         boot, end = self.boot(fence), guard.end
         tenure, shoots = replace(tenure, hooks=sequence), now >= self.shoots_at(fence)
@@ -204,7 +204,7 @@ class Guard:
             return guard, tenure, ()
         failed = " and ".join(each.name for each in hooks[: sequence.index])
         method = hooks[sequence.index].name + (f" after {failed} failed" if failed else "")
-        guard = replace(guard, aimed_at=guard.record.target, shot_due_at=NEVER, method=method)
+        guard = replace(guard, aim=guard.record.target, shot_due_at=NEVER, method=method)
         return guard, *phases.start_fence(tenure, settings, lease, guard.previous)
 
     def _ended(self, fence: Fence | None, now: float, *, has_shot: bool) -> "Guard":

@@ -31,9 +31,12 @@ class Survivors:
         self.nodes: dict[str, Supervisor] = {}
         self._exits = ExitStack()
 
+    @property
+    def device(self) -> str:
+        return DEVICE.format(folder=self.folder, most=SESSIONS_MAX)
+
     def fence(self, node: str, **more: Any) -> dict[str, Any]:
-        shell = DEVICE.format(folder=self.folder, most=SESSIONS_MAX)
-        usual = {"shell": shell, "timeout": "10s"} if "try" not in more else {}
+        usual = {"shell": self.device, "timeout": "10s"} if "try" not in more else {}
         return {**usual, "target": f"bmc-{node}", "after": "500ms", "exclusive": True, **more}
 
     def join(self, node: str, count: int = MANY, fleet: bool = True, **more: Any) -> Supervisor:
@@ -115,6 +118,21 @@ def test_the_second_method_acts_where_the_first_one_hangs(survivors: Survivors) 
     node.wait_line("hook-failed", hook="bmc")
     node.wait_line("role", role="acquiring", note="fenced by pdu after bmc failed")
     until(lambda: history(survivors) == "fenced by pdu after bmc failed", "the history says so")
+
+
+def test_a_machine_that_boots_in_the_middle_of_a_run_is_not_shot_again(survivors: Survivors) -> None:
+    """Its supervisor says of one election that the tenure has ended; the run goes on for the other one."""
+    survivors.lost(2)
+    survivors.join("a", 2, fence=survivors.fence("a", shell=f"{survivors.device}sleep 3"))
+    until(lambda: survivors.begun, "the fence runs")
+    key = f"{survivors.unique}/e00/leader/.tenure"
+    entry = survivors.agent.kv_get(key)
+    assert entry is not None
+    said = json.dumps({**json.loads(entry["Value"]), "state": "ended"}).encode()
+    assert survivors.agent.kv_put(key, said)
+    until(lambda: survivors.lines("acts") == ["a e00 said"], "the first one acts")
+    until(lambda: survivors.lines("acts")[1:] == ["a e01 fenced fence"], "the other one acts")
+    assert len(survivors.begun) == 1
 
 
 def history(survivors: Survivors) -> str | None:

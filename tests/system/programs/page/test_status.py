@@ -18,6 +18,7 @@ from tests.support.canned import CannedDaemon
 from tests.system.programs.page.looking import OPEN_ALL, POLLED, bar, names, opened, row, said
 
 OFF = "`consul-supervisor confirm-off activemq`"
+OFF_ALL = "`consul-supervisor confirm-off --all n1`"
 MAINTENANCE = "this node is in Consul's maintenance mode"
 EVENTS = "document.getElementById('events')"
 HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>\u202e{{7*7}}'
@@ -92,6 +93,7 @@ def local(page: Browser, time: datetime) -> str:
     ("changes", "command"),
     [
         ({"role": "acquiring", "warnings": [f"waits for n1 …: {OFF}"]}, "confirm-off activemq"),
+        ({"role": "acquiring", "warnings": [f"waits for n1 …: {OFF_ALL}"]}, "confirm-off activemq"),
         ({"role": "acquiring", "warnings": [f"fence failed: waits for n1 …: {OFF}"]}, ""),
         ({"role": "acquiring", "warnings": ["waits for n1 no more (said)"]}, ""),
         ({"role": "waiting", "warnings": ["does not try, because the file says …"]}, "resume activemq"),
