@@ -311,4 +311,5 @@ Write = (
     | JoinSemaphore
     | TakeSlot
     | LeaveSemaphore
+    | WriteNotes
 )
