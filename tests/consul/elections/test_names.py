@@ -50,7 +50,10 @@ def scene_class() -> type[Scene]:
 def test_a_hand_over_is_seen_and_aimed_where_all_files_have_one_value(scene: Named, value: str) -> None:
     a, b = scene.leader("a", value=value), scene.node("b", value=value)
     scene.wait_shown()
-    node, waits = scene.agent.sessions()[0]["Node"], b.item()["session"]
+    waits = b.item()["session"]
+    node = next(
+        each["Node"] for each in scene.agent.sessions() if each["ID"] == waits
+    )  # others share the agent
     called = node if value == VIP else value
     assert f"there are {HOST} or {node} ({waits})" in scene.tell(b, "step-down", "--to", "nobody")[2]
     assert scene.done(b, "step-down", "--for", "0s").startswith(f"{scene.name}: {called} holds it, ")
