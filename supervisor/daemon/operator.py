@@ -39,7 +39,6 @@ from supervisor.reporting.telemetry.formatting import remedy, when
 from supervisor.reporting.telemetry.item_warnings import (
     confirms_off,
     long_waited_for,
-    name_of,
     pauses_of,
 )
 
@@ -133,7 +132,7 @@ class Operator:
 
     def _other_machine(self, name: str, guard: Guard, given: str) -> str:
         """Return why the word that this machine is off does not end the guard. Blank: it does."""
-        if name_of(guard) == given or not (given or long_waited_for(guard)):
+        if guard.machine == given or not (given or long_waited_for(guard)):
             return ""
         waits = f"it {guard.waits_for}" + (f" and not for {given}" if given else "")
         overlaps = f"which may act until {self._may_act_until(guard)}; if that machine is not off, two act"
@@ -332,7 +331,7 @@ def _is_leased(contender: Contender) -> bool:
 def _guards(contender: Contender, machine: str) -> bool:
     """Return whether it waits for this machine to be off."""
     guard = contender.guard
-    return guard is not None and guard.end is None and name_of(guard) == machine
+    return guard is not None and guard.end is None and guard.machine == machine
 
 
 def _obstacle(verb: Verb, contender: Contender) -> str:

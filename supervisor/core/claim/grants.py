@@ -174,7 +174,7 @@ class Grants:
     def _may_begin(self, boot: Boot, want: Want, notes: Iterable[Note], now: float) -> bool:
         """Return whether the limit has room for this run; look again later if it has none."""
         granted = (each.note for each in self.granted.values())
-        beyond = is_beyond(want.fence.limit, boot, (*notes, *self.own, *granted), now)
+        beyond = is_beyond(want.fence.limit, want.note, (*notes, *self.own, *granted), now)
         if beyond != (boot in self.limited):
             self.limited = self.limited ^ {boot}
             self.news.add(boot)

@@ -222,7 +222,12 @@ class Guard:
     @property
     def waits_for(self) -> str:
         """Whom the guard waits for, in words."""
-        return f"waits for {(self.record or UNREADABLE).name}"
+        return f"waits for {self.machine}"
+
+    @property
+    def machine(self) -> str:
+        """The name for people of the machine that it waits for."""
+        return (self.record or UNREADABLE).name
 
     @property
     def previous(self) -> Previous:

@@ -18,19 +18,30 @@ TAKES_MAX_S = 900.0  # for so long at most a shot of another node is waited for
 
 
 @dataclass(frozen=True, slots=True)
-class Boot:
-    """One boot of one machine, as one fence knows that machine."""
+class Aim:
+    """What a shot is aimed at: one boot of one machine, by one name to the fence."""
 
     machine: str
     host: str
     boot: str
     target: str
-    methods: tuple[Hook, ...]
+
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """Return what tells it from any other one."""
+        return self.machine, self.host, self.boot, self.target
 
     @property
     def is_known(self) -> bool:
         """Whether it can be told from any other boot, so that one run serves all guards behind it."""
         return "" not in (self.machine, self.boot)
+
+
+@dataclass(frozen=True, slots=True)
+class Boot(Aim):
+    """The same for one fence."""
+
+    methods: tuple[Hook, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +66,9 @@ class NoteState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class Note(Aim):
     """One shot, as the node says that runs it."""
 
-    machine: str
-    host: str
-    boot: str
-    target: str
     by: str  # who shoots: the host, and the beginning of the id of its journal
     at: float  # when it was about to begin
     token: int  # the fencing token of its guard
@@ -74,20 +81,15 @@ class Note:
         """What tells its machine from others for ``fence_limit``."""
         return self.machine or self.target
 
-    @property
-    def place(self) -> tuple[str, str, str, str]:
-        """What it is about: of one such place there is one note."""
-        return self.machine, self.host, self.boot, self.target
-
     def is_of(self, boot: Boot) -> bool:
         """Return whether it is about this boot of this machine, by this name to the fence."""
-        return boot.is_known and self.place == (boot.machine, boot.host, boot.boot, boot.target)
+        return boot.is_known and self.place == boot.place
 
 
 def note_of(boot: Boot, token: int, by: str, now: float) -> Note:
     """Return the note of a shot that is about to begin."""
     takes_s = LOOK_S + sum(each.attempt_s for each in boot.methods)
-    return Note(boot.machine, boot.host, boot.boot, boot.target, by, now, token, takes_s)
+    return Note(*boot.place, by, now, token, takes_s)
 
 
 def with_note(notes: Iterable[Note], note: Note) -> tuple[Note, ...]:
@@ -96,12 +98,12 @@ def with_note(notes: Iterable[Note], note: Note) -> tuple[Note, ...]:
     return (*kept, note)[-NOTES_MAX:]
 
 
-def is_beyond(limit: FenceLimit | None, boot: Boot, notes: Iterable[Note], now: float) -> bool:
-    """Return whether a run for this boot would begin to shoot more machines than the limit allows."""
+def is_beyond(limit: FenceLimit | None, note: Note, notes: Iterable[Note], now: float) -> bool:
+    """Return whether the run of this note would shoot more machines than the limit allows."""
     if limit is None:
         return False
     shot = {each.counts_as for each in notes if abs(now - each.at) < limit.within_s}
-    return (boot.machine or boot.target) not in shot and len(shot) >= limit.machines
+    return note.counts_as not in shot and len(shot) >= limit.machines
 
 
 def ended_by(boot: Boot, notes: Iterable[Note]) -> Shot | None:

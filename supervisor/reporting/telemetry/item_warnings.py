@@ -235,20 +235,15 @@ def _waits(contender: Contender, guard: Guard, wall: float) -> str:
         says, shoots = "whose tenure record is not there, or cannot be read", ""
     elif guard.is_limited(fence):
         shoots = ", and no fence runs, because fence_limit is reached"
-        sure = f"if that machine is off: `consul-supervisor confirm-off --all {shlex.quote(name_of(guard))}`"
+        sure = f"if that machine is off: `consul-supervisor confirm-off --all {shlex.quote(guard.machine)}`"
     elif shoots and guard.shoots_at(fence) == NEVER:
         shoots = ", and no fence runs, because its record names no target, or that of this node"
     return f"{bounded(guard.waits_for)}, {says}: {ends}{shoots}; {sure}"
 
 
-def name_of(guard: Guard) -> str:
-    """Return the machine for which the guard waits, as people name it."""
-    return (guard.record or UNREADABLE).name
-
-
 def long_waited_for(guard: Guard) -> str:
     """Return the machine that confirm-off must name, because it may act for long. Blank: none to be typed."""
-    name = name_of(guard)
+    name = guard.machine
     is_long = guard.is_long and (guard.longest_s or 0.0) > LOCK_DELAY_MAX_S
     return name if is_long and name.isascii() and " " not in name else ""
 
