@@ -21,7 +21,7 @@ HINT_S = 40.0  # for the longest of these answers, and for delays of Consul and 
 FIRST_S = 3.0  # for one that is answered at once
 QUIET_EVERY_S = 30.0  # between two hints while nothing changes
 HINT_EVERY_S = 1.0  # between two hints, and between two reads by them, however often a server answers
-GRACE_S = 0.05  # in which the watch beside it shows the same, unless it hangs
+LAG_S = 0.05  # in which the watch beside it shows the same, unless it hangs, and a hand-over takes place
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Hint:
         shows_key = outcome.present or (isinstance(view, KeyView) and view.present)
         if not shows_key or not _is_behind(view, outcome.index):
             return replace(hint, read_at=NEVER)
-        return replace(hint, shown=outcome.index, read_at=max(now + GRACE_S, self.read_before + HINT_EVERY_S))
+        return replace(hint, shown=outcome.index, read_at=max(now, self.read_before + HINT_EVERY_S))
 
     def advance(self, terms: Terms, view: View | None, now: float) -> tuple[Self, HintKey | None]:
         """Begin the next hint if it is due. ``read_before`` becomes ``now`` where the lock is to be read."""
@@ -62,7 +62,7 @@ class Hint:
         if not hint.lane.ready(now):
             return hint, None
         within_s = HINT_S if hint.index else FIRST_S
-        request = HintKey(terms.item, now, within_s, terms.key, hint.index, HINT_WAIT_S, consistent=False)
+        request = HintKey(terms.item, now, within_s, terms.key, hint.index, HINT_WAIT_S, False, LAG_S)
         return replace(hint, lane=hint.lane.begin(request)), request
 
 

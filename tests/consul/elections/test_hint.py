@@ -33,7 +33,17 @@ def servers(tmp_path: Path) -> Iterator[list[Agent]]:
             agent.begin()
         for agent in agents:
             agent.wait_ready()
+        near = agents[2]
+        if near.server_port == _leader_port(near):  # which bootstraps the three now and then
+            near.freeze()
+            until(lambda: _leader_port(agents[0]) not in (0, near.server_port), "another server leads")
+            near.thaw()
+            until(lambda: _leader_port(near) not in (0, near.server_port), "the third one follows")
         yield agents
+
+
+def _leader_port(agent: Agent) -> int:
+    return int(agent.call("GET", "/status/leader").json().rpartition(":")[2] or 0)
 
 
 @pytest.mark.long
@@ -41,8 +51,8 @@ def test_a_waiter_hears_of_the_free_key_although_the_leading_server_stands_still
     servers: list[Agent], tmp_path: Path, unique: str
 ) -> None:
     *pair, near = servers
-    leads = near.call("GET", "/status/leader").json()
-    leader, other = sorted(pair, key=lambda each: not leads.endswith(f":{each.server_port}"))
+    leads = _leader_port(near)
+    leader, other = sorted(pair, key=lambda each: each.server_port != leads)
     scene = Scene(near, tmp_path / "nodes", unique)
     with ExitStack() as exits:
         exits.callback(scene.end)
@@ -52,7 +62,7 @@ def test_a_waiter_hears_of_the_free_key_although_the_leading_server_stands_still
         waiter = scene.waiter("a", fence=fenced(scene, "a"), session=waits)
         waiter.wait_line("request", kind="hint key")
         leader.freeze()
-        until(lambda: other.call("GET", "/status/leader").json() not in ("", leads), "another server leads")
+        until(lambda: _leader_port(other) not in (0, leads), "another server leads")
         other.session_destroy(rival)
         waiter.wait_line("role", role="holding", within_s=HEARD_S)
         leader.thaw()

@@ -55,8 +55,7 @@ def test_a_waiter_asks_any_server_beside_its_watch_twice_a_minute() -> None:
 
 def test_what_a_hint_shows_is_read_and_the_watch_that_hangs_contradicts_nothing() -> None:
     play = waiter()
-    assert told(play, 2.0, NEWER) == ""
-    play.does(2.0 + hint.GRACE_S, "read")
+    assert told(play, 2.0, NEWER) == "read"
     before = play.contender.lock.view
     assert before == p.RIVAL, "the view is what a consistent answer has shown"
     assert play.contender.lock.index == p.RIVAL.index
@@ -68,23 +67,27 @@ def test_what_a_hint_shows_is_read_and_the_watch_that_hangs_contradicts_nothing(
 def test_a_watch_that_shows_the_same_leaves_nothing_to_read() -> None:
     play = waiter()
     told(play, 2.0, NEWER)
-    play.on(2.04, p.WATCH, replace(p.RIVAL, index=10, modify_index=10, session="another"))
-    play.on(2.05, p.INFO, o.SessionInfo(1.0))
+    play.on(2.1, p.READ, replace(p.RIVAL, index=10, modify_index=10))
+    play.on(2.1, p.WATCH, replace(p.RIVAL, index=10, modify_index=10))
     reads = play.times(r.ReadKey)
-    play.passes(4.0)
+    assert told(play, 2.2, o.Hinted(11, present=True)) == "", "one read a second"
+    play.on(2.9, p.WATCH, replace(p.RIVAL, index=11, modify_index=11))
+    play.passes(5.0)
     assert play.times(r.ReadKey) == reads
+
+
+def test_the_answer_of_a_hint_is_read_when_a_hand_over_is_done() -> None:
+    play = waiter()
+    assert play.hints[0].lag_s == hint.LAG_S
 
 
 def test_a_read_that_hangs_is_given_up_for_a_hint_and_its_late_answer_changes_nothing() -> None:
     play = waiter()
     told(play, 2.0, NEWER)
-    play.passes(2.0 + hint.GRACE_S, silent=True)
     late = play.pending(p.READ)
     told(play, 2.5, o.Hinted(11, present=True))
     play.passes(3.1, silent=True)
-    assert play.times(r.ReadKey) == [2.0 + hint.GRACE_S, 3.0 + hint.GRACE_S], (
-        "a second read, beside the one that hangs"
-    )
+    assert play.times(r.ReadKey) == [2.0, 3.0], "a second read, beside the one that hangs"
     play.happens(3.2, e.Answered(late, p.FREE))
     assert play.contender.lock.view == p.RIVAL and not play.times(r.Acquire)
 
@@ -155,8 +158,7 @@ def test_a_holder_hears_that_it_has_lost_the_key_as_soon_as_those_who_would_shoo
     told(play, 2.0, o.Hinted(13, present=True))
     reads = play.times(r.ReadKey)
     told(play, 2.5, o.Hinted(14, present=True))
-    play.happens(2.5 + hint.GRACE_S, e.Tick())
-    assert play.times(r.ReadKey)[len(reads) :] == [2.5 + hint.GRACE_S]
+    assert play.times(r.ReadKey)[len(reads) :] == [2.5]
     assert play.contender.tenure is not None and play.contender.tenure.believes
     play.on(2.6, p.READ, o.KeyView(14, None, b"", 3, 14, 4, has_record_flags=True))
     assert not play.contender.tenure.believes
