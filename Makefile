@@ -149,6 +149,7 @@ test-soak: setup
 
 test-cluster: root setup
 	.venv/bin/python -m tests.system.cluster --seed $(SEED) $(CLUSTER)
+	.venv/bin/python -m tests.system.cluster --room
 
 # qemu emulates the machines, so this needs neither root nor KVM.
 test-watchdog: setup

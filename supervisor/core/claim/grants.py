@@ -2,7 +2,7 @@
 
 Without a fleet the limit alone decides. With one, a lane reads the notes and writes what is to begin or has
 ended, each time by check-and-set, so that of all nodes that would shoot a boot one does. A node that cannot
-read or write them goes without, at once or after ASK_S: then each survivor shoots once.
+read or write them goes without, at once or after SILENT_S: then each survivor shoots once.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -23,7 +23,8 @@ from supervisor.core.requests import ReadNotes, Request, WriteNotes
 from supervisor.core.settings import Fence
 from supervisor.core.times import LONG_AGO, NEVER
 
-ASK_S = 2.0  # for so long a shot waits for Consul to answer
+ASK_S = 2.0  # for one exchange with Consul
+SILENT_S = 5.0  # for so long a shot waits for Consul to answer: a second one may hit a machine that boots
 AGAIN_S = 0.25  # between two reads: while another node shoots, and while Consul does not answer
 LIMITED_S = 5.0  # between two looks whether the limit has room again
 TELL_S, TELL_EVERY_S = 60.0, 2.0  # for so long, and so often, the end of a shot is told again
@@ -121,7 +122,8 @@ class Grants:
             self.due_at = LONG_AGO if self._wants or self._untold else NEVER
         elif isinstance(outcome, Unknown | LostRace):
             self.due_at = now + (AGAIN_S if asked else TELL_EVERY_S)
-            silent = [each for each in asked if now - max(self._heard_at, self._wants[each].note.at) >= ASK_S]
+            heard_at = {each: max(self._heard_at, self._wants[each].note.at) for each in asked}
+            silent = [each for each in asked if now - heard_at[each] >= SILENT_S]
             self._grant_alone(silent, now)
         else:  # without the right, or the document is another program's
             self._untold.clear()

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.system.cluster import room
 from tests.system.cluster.campaign import Campaign
 from tests.system.cluster.cluster import Cluster
 from tests.system.cluster.faults import KINDS, LEADER_KINDS, OUTAGE_KINDS, plan
@@ -37,7 +38,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--elections", type=int, default=1, metavar="N", help="how many; with several, of one fleet"
     )
+    parser.add_argument(
+        "--room", action="store_true", help="no faults but one: six machines that lead are cut off at once"
+    )
     options = parser.parse_args(arguments)
+    if options.room:
+        return exit_code_of(lambda: room.run(options.keep))
     return exit_code_of(lambda: _broken(options))
 
 

@@ -47,6 +47,7 @@ class Machine:
         self.name = name = f"node-{number}"
         self.address = f"{NETWORK}.0.{number}"
         self._orders = count(1)
+        self._was_rebooted = False
         self.console: list[Line] = []
         self.stamps: list[Line] = []
         self.monitor: list[Line] = []
@@ -79,7 +80,9 @@ class Machine:
 
     @property
     def reset_at(self) -> float | None:
-        """When the machine was reset. None: it runs."""
+        """When the machine was reset without an order. None: it runs."""
+        if self._was_rebooted:  # then its firmware resets it as well
+            return None
         return next((line.at for line in self.monitor if '"guest-reset"' in line.text), None)
 
     def type(self, line: str) -> None:
@@ -118,6 +121,12 @@ class Machine:
         with suppress(OSError):
             self.order("quit")
         self._qemu.wait(OFF_S)
+
+    def reboot(self) -> None:
+        """Have the monitor reset the machine, which boots again."""
+        self._was_rebooted = True
+        self.order("set-action", reboot="reset")
+        self.order("system_reset")
 
     def _read_console(self) -> None:
         assert self._qemu.stdout is not None, "opened as a pipe"

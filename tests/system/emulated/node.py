@@ -35,9 +35,13 @@ class Node:
         self.broken = False  # whether no other scene can use this machine
         self._consul = consul
 
-    def start(self, settings: Mapping[str, Any]) -> None:
-        """Start a supervisor with this file, and keep it alive from then on."""
-        self.begin, self.stamped = len(self.machine.console), len(self.machine.stamps)
+    def start(self, settings: Mapping[str, Any], *, again: bool = False) -> None:
+        """Start a supervisor with this file, and keep it alive from then on.
+
+        again: what the machine has shown before still counts.
+        """
+        if not again:
+            self.begin, self.stamped = len(self.machine.console), len(self.machine.stamps)
         file = {"consul": {"address": self._consul}, "log": {"format": "json"}, **settings}
         self.machine.type(f"echo {shlex.quote(json.dumps(file))} >/etc/supervisor.yaml")
         self.machine.type("keep >/dev/ttyS0 2>&1 &")

@@ -1,4 +1,4 @@
-"""A fence device on this host: it switches machines off, or fails to in the manner that a scene asks for."""
+"""A fence device on this host: it switches machines off or resets them, or fails to, as a scene asks."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -15,6 +15,7 @@ class Manner(Enum):
     """How the device treats an order."""
 
     WORKS = auto()
+    REBOOTS = auto()  # the machine is reset, and boots
     SLOW = auto()  # the machine is switched off and the order answered after SLOW_S
     FAILS = auto()  # the device says that it cannot
     DEAD = auto()  # no answer ever comes
@@ -24,7 +25,7 @@ class Manner(Enum):
 class Device(ThreadingTCPServer):
     """A device that takes the name of a machine in a line, and says ``off`` when the machine is off.
 
-    switches: what switches each machine off, by its name.
+    switches: what switches each machine off or resets it, by its name.
     asked: all orders so far, each with its time and the name in it.
     """
 

@@ -168,6 +168,7 @@ class Duel(node.Duel[Node]):
 
     def begin(self, settings: Callable[[str], Mapping[str, Any]]) -> None:
         """Return when the first node holds, and the others wait; ``settings`` makes the file of each."""
+        self.settings = settings
         rest = [each for each in (self.new, self.spare) if each]
         names = [each.machine.name for each in (self.old, *rest)]
         until(lambda: self.servers.know(*names), "the servers know the agents of all machines", SEEN_S)
@@ -192,13 +193,15 @@ class Duel(node.Duel[Node]):
     def find_successor(self) -> None:
         """Let ``new`` be the node that has the key once a node fences, and ``spare`` the other one."""
         until(lambda: self.device.asked, "a node fences", SEEN_S)
-        entry = self.agent.kv_get(self.key)
-        (holder,) = (
-            each["Node"] for each in self.agent.sessions() if entry and each["ID"] == entry["Session"]
-        )
+        holder = until(self._waiting_holder, "a waiting node has the key", SEEN_S)
         if self.spare and self.spare.machine.name == holder:
             self.new, self.spare = self.spare, self.new
-        assert self.spare and self.new.machine.name == holder, "a waiting node has the key"
+
+    def _waiting_holder(self) -> str:
+        """Return the name of the waiting node that has the key by now. Blank: none has it yet."""
+        entry = self.agent.kv_get(self.key)
+        holders = (each["Node"] for each in self.agent.sessions() if entry and each["ID"] == entry["Session"])
+        return next((name for name in holders if name != self.old.machine.name), "")
 
     def lose_fencer(self) -> None:
         """Lose the machine that has the key and fences, so that the last one has to take over."""
@@ -207,6 +210,14 @@ class Duel(node.Duel[Node]):
         self.new.broken = True
         self.new.machine.close()
         self.new, self.spare = self.spare, self.new
+
+    def see_return(self, after: int) -> None:
+        """Return when the machine of ``old`` has booted, in a line behind these, and takes part again."""
+        machine = self.old.machine
+        machine.see("booted in", after)
+        self.old.agent.start()
+        self.old.start(self.settings(machine.name), again=True)
+        until(lambda: machine.name in self._contenders(), f"{machine.name} takes part again", SEEN_S)
 
     def destroy_session(self) -> None:
         super().destroy_session()
@@ -231,7 +242,10 @@ class Lab:
         made = partial(Node, servers=leading.addresses, gossip=gossip)
         try:
             with self.machines.nodes(many, made) as nodes:
-                with Device(manner, {each.machine.name: each.machine.power_off for each in nodes}) as device:
+                machines = [node.machine for node in nodes]
+                reboots = manner is Manner.REBOOTS
+                switches = {each.name: each.reboot if reboots else each.power_off for each in machines}
+                with Device(manner, switches) as device:
                     yield Duel(leading, device, *nodes)
         finally:
             leading.remove()

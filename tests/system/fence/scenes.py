@@ -128,6 +128,18 @@ def crashed(duel: Duel) -> None:
     duel.strike(lambda: _typed(duel, "echo c >/proc/sysrq-trigger", "Kernel panic"))
 
 
+def rebooted(duel: Duel) -> None:
+    """Have the kernel crash, beside two others whose device reboots the machine: it boots once."""
+    console = duel.old.machine.console
+    shown = len(console)
+    crashed(duel)
+    duel.find_successor()
+    duel.see_return(shown)
+    time.sleep(FREEZE_S)
+    boots = [line.text for line in console[shown:] if "booted in" in line.text]
+    assert len(boots) == 1, f"{duel.old.machine.name} has booted {len(boots)} times"
+
+
 def frozen(duel: Duel) -> None:
     """Freeze the supervisor, beside an application that lives."""
     duel.strike(lambda: _typed(duel, f"kill -STOP {PID}"))
@@ -238,6 +250,15 @@ SCENES = (
         latest_s=2 * GONE_S,
         spare=True,
         elections=10,
+    ),
+    Scene(
+        "rebooted, four elections",
+        rebooted,
+        End.FENCED,
+        latest_s=2 * GONE_S,
+        manner=Manner.REBOOTS,
+        spare=True,
+        elections=4,
     ),
     Scene("disk of the records frozen", frozen_state, End.HELD, witness_s=10.0),
     Scene("disk of on_lose frozen", stuck, End.FENCED, LOSE_S, LOSE_S + ACT_S, on_lose=STOP_ON_DISK),
