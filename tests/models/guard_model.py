@@ -9,9 +9,10 @@ on_acquire until on_lose has ended or the machine is off. From every state sane 
     python -m tests.models.guard_model            prints a table; names as arguments pick some
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import inf
 from typing import Any
 
@@ -42,6 +43,8 @@ from tests.models.words import line, short
 
 WRITES = (r.Acquire, r.Release, r.DestroySession, r.Rewrite, r.MarkTenure)
 UNREADABLE_S = 5.0  # in place of a minute, which would only make the walks longer
+Stepped = tuple[Contender, tuple[a.Action, ...]]
+STEPS_KEPT = 200_000  # of some kB each
 ROUNDS_MAX = 300
 CUT_OFF: o.Outcome = o.Unknown("cut off")
 OUTLIVED = e.SurvivorsChanged("n", "KILL has not ended app (7)")
@@ -266,10 +269,12 @@ def _short_times() -> Iterator[None]:
 
 
 class _BehindTheGuard:
-    def __init__(self, walk: GuardWalk, *, sane: bool = False) -> None:
+    def __init__(self, walk: GuardWalk, *, like: "_BehindTheGuard | None" = None) -> None:
         self.walk = walk
-        self.sane = sane  # what came before is not known, so a step is not judged by it
+        self.sane = like is not None  # what came before is not known, so a step is not judged by it
         self.good: set[Key] = set()
+        # Nodes seldom change together, so the same contender meets the same event in many worlds.
+        self._step: Callable[..., Stepped] = like._step if like else lru_cache(STEPS_KEPT)(step)
         self.stranger = new_contender(walk.files[0][0], spread=0.0, instance="i")
 
     def begin(self) -> Moves[World]:
@@ -769,7 +774,7 @@ class _BehindTheGuard:
         world = self._ended(world, number, event)
         before = world.nodes[number].contender
         assert before is not None
-        after, actions = step(before, event, world.now)
+        after, actions = self._step(before, event, world.now)
         told = f"{world.now:g}s {world.nodes[number].name}: {line(event, actions)}"
         try:
             yield from self._carried_out(world, number, told, after, actions, may_die=may_die)
@@ -1023,7 +1028,7 @@ class _BehindTheGuard:
         raise BrokenPromise("no way on to a holder", told)
 
     def _healed(self, world: World) -> Moves[World]:
-        model = _BehindTheGuard(GuardWalk("sane", self.walk.files), sane=True)
+        model = _BehindTheGuard(GuardWalk("sane", self.walk.files), like=self)
         world = replace(world, late=(), shots=(), used=(), pending=tuple(world.pending))
         if world.plain != "waits":
             freed = world.consul.without(PLAIN, -inf)
