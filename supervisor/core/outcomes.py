@@ -375,9 +375,6 @@ class Instance(Enum):
 
 Outcome = (
     Unknown
-    | Failed
-    | Dropped
-    | Throttled
     | Denied
     | Refused
     | Ineligible

@@ -16,6 +16,7 @@ promises of ``check`` with what Consul and the recorders have shown.
     promises.py   a promise beside what was measured
     losses.py     the promises that each way to lose a lock has in common
     plays.py      the plays: what is done, and which promises must hold
+    failovers.py  of these, the ones in which a holder is lost
     bounds.py     how long each play takes at most
     rehearsal.py  all plays of all items, one after the other
     report.py     the result as text and as JSON
