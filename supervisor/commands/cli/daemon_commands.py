@@ -24,6 +24,13 @@ def operate(options: argparse.Namespace) -> int:
     return told(_asked(options), quiet=options.quiet)
 
 
+def confirm_off(options: argparse.Namespace) -> int:
+    if options.all_behind and options.machine:
+        return fail(USAGE, "cannot use --machine with --all MACHINE, which names the machine that is off")
+    options.machine = options.machine or options.all_behind
+    return operate(options)
+
+
 def pause_or_resume(options: argparse.Namespace) -> int:
     if not options.everywhere:
         return operate(options)

@@ -93,3 +93,20 @@ def test_version_prints_the_same_line_as_the_option(capsys: pytest.CaptureFixtur
 def test_nothing_is_required_of_an_unfinished_command_line(command: str) -> None:
     """A lock needs a command, but takes no NAME."""
     assert parser(unfinished=True).parse_args([command]).command == command
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            "confirm-off --all a --machine b",
+            "cannot use --machine with --all MACHINE, which names the machine",
+        ),
+        ("step-down --all --to b", "cannot use --to with --all"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    line: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == USAGE
+    assert why in capsys.readouterr().err

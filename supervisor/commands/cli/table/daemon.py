@@ -106,13 +106,13 @@ DAEMON = {
     "confirm-off": CommandSpec(
         "confirm that the machine for which an item waits is off, so that this node acts",
         "confirm-off db --reason 'unplugged by hand'",
-        "daemon_commands:operate",
+        "daemon_commands:confirm_off",
         OneOf(
             {
                 "[NAME]": "an election that waits, by the words of `status`",
                 "--all MACHINE": {
                     "help": "all elections that wait for this machine, as `status` names it",
-                    "dest": "machine",
+                    "dest": "all_behind",
                 },
             }
         ),
