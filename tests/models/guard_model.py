@@ -235,6 +235,8 @@ class World:
 class _Names(Naming):
     """Name each session as it is, and count the order of the indexes alone."""
 
+    fences = True
+
     def session(self, name: str | None) -> str | None:
         return name
 

@@ -62,6 +62,11 @@ class Naming:
         self.contact_matters = self.tenure is None or self.tenure.believes or self.retries
         self._sessions: dict[str | None, int | str | None] = {None: None, "": "", "rival": "rival"}
 
+    @property
+    def fences(self) -> bool:
+        """Whether a guard of this item shoots, now or by another file of the walk."""
+        return self.settings.fence is not None
+
     def session(self, name: str | None) -> int | str | None:
         return self._sessions.setdefault(name, len(self._sessions))
 
@@ -288,7 +293,7 @@ _HOW: dict[tuple[type, str], How] = {
     (Record, "stopped_at"): lambda at, _, naming: at is None,
     **dict.fromkeys(
         ((Guard, "returned_at"), (Claim, "returned_at")),
-        lambda at, _, naming: naming.age(at, vars(guards)["HEARD_S"] + 1.0),
+        lambda at, _, naming: naming.age(at, vars(guards)["HEARD_S"] + 1.0) if naming.fences else 0.0,
     ),
     (Session, "ending_since"): _ending_since,
     (Claim, "settle_by"): lambda at, _, naming: naming.due(at) if naming.departing else 0.0,
