@@ -33,10 +33,7 @@ class Dropped(Failed):
 
 @dataclass(frozen=True, slots=True)
 class Throttled(Unknown):
-    """A rate limit (429, 503): Consul accepts no more requests for now.
-
-    ``core.beside.throttle`` then spaces requests that are not urgent.
-    """
+    """A rate limit (429, 503): ``core.beside.throttle`` then spaces requests that are not urgent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,6 +372,9 @@ class Instance(Enum):
 
 Outcome = (
     Unknown
+    | Failed
+    | Dropped
+    | Throttled
     | Denied
     | Refused
     | Ineligible

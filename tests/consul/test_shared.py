@@ -81,8 +81,9 @@ class Asker:
         request = WatchKey("n", boottime(), timeout_s, key, index, 30.0, consistent=True, lag_s=lag_s)
         return asyncio.create_task(self.outcome(request))
 
-    def hint(self, key: str, index: int) -> "asyncio.Task[Outcome]":
-        return asyncio.create_task(self.outcome(HintKey("n", boottime(), 70.0, key, index, 55.0, False)))
+    def hint(self, key: str, index: int, lag_s: float = 0.0) -> "asyncio.Task[Outcome]":
+        request = HintKey("n", boottime(), 70.0, key, index, 55.0, consistent=False, lag_s=lag_s)
+        return asyncio.create_task(self.outcome(request))
 
     async def read(self, key: str, timeout_s: float = PATIENCE_S) -> Outcome:
         return await self.outcome(ReadKey("n", boottime(), timeout_s, key, holds=True))
@@ -145,12 +146,13 @@ async def test_a_subscriber_with_a_lag_is_answered_later(
     async with played(config(unique, shared_agent.url)) as asker:
         index = (await asker.view(key)).index
         at_once, later = asker.watch(key, index), asker.watch(key, index, lag_s=LAG_S)
+        hint = asker.hint(key, index, lag_s=LAG_S)
         await asyncio.sleep(QUIET_S)
         changed_at = boottime()
         shared_agent.kv_put(key, b"1")
         await at_once
-        assert not later.done()
-        await later
+        assert not later.done() and not hint.done()
+        await asyncio.gather(later, hint)
         assert boottime() - changed_at > LAG_S
 
 

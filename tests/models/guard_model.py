@@ -275,7 +275,8 @@ class _BehindTheGuard:
         self.walk = walk
         self.sane = like is not None  # what came before is not known, so a step is not judged by it
         self.good: set[Key] = set()
-        # Nodes seldom change together, so the same contender meets the same event in many worlds.
+        # Nodes seldom change together, so the same contender meets the same event in many worlds. What two
+        # equal events may differ in reaches only logs.
         self._step: Callable[..., Stepped] = like._step if like else lru_cache(STEPS_KEPT)(step)
         self.stranger = new_contender(walk.files[0][0], spread=0.0, instance="i")
 

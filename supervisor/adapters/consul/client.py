@@ -311,7 +311,8 @@ class ConsulClient:
         left_s = min(READ_S, request.at + request.timeout_s - self._clock())
         alone: ReadKey | HintKey
         if isinstance(request, HintKey):
-            watchers, alone = self._hinter_of, replace(request, at=self._clock(), timeout_s=left_s, index=0)
+            watchers = self._hinter_of
+            alone = replace(request, at=self._clock(), timeout_s=left_s, index=0, lag_s=0.0)
         else:
             holds = isinstance(request, ReadKey) and request.holds
             watchers = self._watcher_of

@@ -24,7 +24,8 @@ from supervisor.core.settings import Fence
 from supervisor.core.times import LONG_AGO, NEVER
 
 ASK_S = 2.0  # for one exchange with Consul
-SILENT_S = 5.0  # for so long a shot waits for Consul to answer: a second one may hit a machine that boots
+SILENT_S = 4.0  # without an answer until a node shoots for itself, because a second shot may hit a machine
+# that boots already. It is judged when an exchange ends, so up to ASK_S + AGAIN_S later.
 AGAIN_S = 0.25  # between two reads: while another node shoots, and while Consul does not answer
 LIMITED_S = 5.0  # between two looks whether the limit has room again
 TELL_S, TELL_EVERY_S = 60.0, 2.0  # for so long, and so often, the end of a shot is told again

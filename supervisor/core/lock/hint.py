@@ -21,7 +21,7 @@ HINT_S = 40.0  # for the longest of these answers, and for delays of Consul and 
 FIRST_S = 3.0  # for one that is answered at once
 QUIET_EVERY_S = 30.0  # between two hints while nothing changes
 HINT_EVERY_S = 1.0  # between two hints, and between two reads by them, however often a server answers
-LAG_S = 0.05  # in which the watch beside it shows the same, unless it hangs, and a hand-over takes place
+LAG_S = 0.05  # how late a change is read: a hand-over is over, and the watch has shown it unless that hangs
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,9 @@ class Hint:
             hint = replace(hint, read_before=now) if _is_behind(view, hint.shown) else hint
         if not hint.lane.ready(now):
             return hint, None
-        within_s = HINT_S if hint.index else FIRST_S
-        request = HintKey(terms.item, now, within_s, terms.key, hint.index, HINT_WAIT_S, False, LAG_S)
+        within_s, lag_s = (HINT_S, LAG_S) if hint.index else (FIRST_S, 0.0)
+        wait = (hint.index, HINT_WAIT_S)
+        request = HintKey(terms.item, now, within_s, terms.key, *wait, consistent=False, lag_s=lag_s)
         return replace(hint, lane=hint.lane.begin(request)), request
 
 

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         "--elections", type=int, default=1, metavar="N", help="how many; with several, of one fleet"
     )
     parser.add_argument(
-        "--room", action="store_true", help="no faults but one: six machines that lead are cut off at once"
+        "--room", action="store_true", help="only this: six machines that lead are cut off at once"
     )
     options = parser.parse_args(arguments)
     if options.room:

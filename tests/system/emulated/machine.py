@@ -39,8 +39,9 @@ class Line:
 class Machine:
     """A machine that boots, until ``close``.
 
-    qemu ends when the machine is reset, by whatever. The machine reaches this host at 10.0.2.2, and the other
-    machines by their addresses. stamps: what its application and its hooks have said on a port of their own.
+    qemu ends when the machine is reset by anything but ``reboot``. The machine reaches this host at 10.0.2.2,
+    and the other machines by their addresses. stamps: what its application and its hooks have said on a port
+    of their own.
     """
 
     def __init__(self, number: int, image: Path, folder: Path, lan: Lan) -> None:
@@ -80,7 +81,7 @@ class Machine:
 
     @property
     def reset_at(self) -> float | None:
-        """When the machine was reset without an order. None: it runs."""
+        """When the machine was reset. None: it runs, or ``reboot`` has reset it."""
         if self._was_rebooted:  # then its firmware resets it as well
             return None
         return next((line.at for line in self.monitor if '"guest-reset"' in line.text), None)

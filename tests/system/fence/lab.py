@@ -178,11 +178,12 @@ class Duel(node.Duel[Node]):
         for each in rest:
             each.start(settings(each.machine.name))
             each.see('"event": "started"')
-        until(lambda: {*names} <= self._contenders(), "the other nodes have sessions", SEEN_S)
+        until(lambda: {*names} <= {*self._contenders()}, "the other nodes have sessions", SEEN_S)
 
-    def _contenders(self) -> set[str]:
+    def _contenders(self) -> list[str]:
+        """Return the machine of each session."""
         sessions = self.agent.call("GET", "/session/list?consistent")
-        return {session["Node"] for session in sessions.json()} if sessions.status == 200 else set()
+        return [session["Node"] for session in sessions.json()] if sessions.status == 200 else []
 
     def strike(self, blow: Callable[[], object]) -> None:
         """Strike the holder, whose machine no other scene can use."""
@@ -213,11 +214,15 @@ class Duel(node.Duel[Node]):
 
     def see_return(self, after: int) -> None:
         """Return when the machine of ``old`` has booted, in a line behind these, and takes part again."""
-        machine = self.old.machine
+        machine, settings = self.old.machine, self.settings(self.old.machine.name)
         machine.see("booted in", after)
         self.old.agent.start()
-        self.old.start(self.settings(machine.name), again=True)
-        until(lambda: machine.name in self._contenders(), f"{machine.name} takes part again", SEEN_S)
+        self.old.start(settings, again=True)
+
+        def takes_part() -> bool:
+            return self._contenders().count(machine.name) == len(settings["elections"])
+
+        until(takes_part, f"{machine.name} takes part again", SEEN_S)
 
     def destroy_session(self) -> None:
         super().destroy_session()

@@ -23,6 +23,7 @@ PID = "$(cat /run/supervisor.pid)"
 WATCHDOG = "/dev/watchdog0"
 PAUSE_S = 30.0
 FREEZE_S = 60.0
+SECOND_SHOT_S = 30.0  # in which another shot would come
 LOCK_DELAY_S = 30.0
 LOSE_S = 1.0 + 12.0 + 1.0 + 1.5  # on_acquire's kill_after, on_lose with its own, and the margin
 DETECTION_S = 8.0  # from the end of a machine until its session ends, at most, by Consul's default gossip
@@ -135,7 +136,7 @@ def rebooted(duel: Duel) -> None:
     crashed(duel)
     duel.find_successor()
     duel.see_return(shown)
-    time.sleep(FREEZE_S)
+    time.sleep(SECOND_SHOT_S)
     boots = [line.text for line in console[shown:] if "booted in" in line.text]
     assert len(boots) == 1, f"{duel.old.machine.name} has booted {len(boots)} times"
 

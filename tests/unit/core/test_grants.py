@@ -5,8 +5,8 @@ import pytest
 from supervisor.core import events as e
 from supervisor.core import outcomes as o
 from supervisor.core import requests as r
-from supervisor.core.claim.grants import SILENT_S
-from supervisor.core.claim.notes import Note, NoteState
+from supervisor.core.claim.grants import AGAIN_S, ASK_S, SILENT_S, Grants, Want
+from supervisor.core.claim.notes import Boot, Note, NoteState
 from supervisor.core.claim.record import State
 from supervisor.core.frozen import replace
 from supervisor.core.settings import FenceLimit, Place
@@ -240,6 +240,17 @@ def test_writes_that_fail_delay_a_shot_no_longer_than_silence(outcome: o.Outcome
     survivor = room(1, document)
     survivor.passes(1.2 + SILENT_S + 0.5)
     assert len(survivor.began) == 1 and len(document.asked) < 45
+
+
+def test_exchanges_that_hang_delay_a_shot_by_some_seconds() -> None:
+    grants, want, now = Grants(), Want("a", TOLD, 1, replace(OTHERS, at=0.0)), 0.0
+    grants.want(boot := Boot(*OTHERS.place, ()), want)
+    while boot not in grants.granted:
+        (request,) = grants.tend(now)
+        now += ASK_S
+        assert not list(grants.answered(request, o.Unknown("no answer"), now))
+        now = max(now, grants.due_at) if boot not in grants.granted else now
+    assert SILENT_S <= now <= SILENT_S + ASK_S + AGAIN_S
 
 
 def test_a_run_that_asks_for_no_notes_does_not_wait_for_a_read_of_them() -> None:

@@ -113,12 +113,13 @@ DAEMON = {
                 "--all MACHINE": {
                     "help": "all elections that wait for this machine, as `status` names it",
                     "dest": "all_behind",
+                    "type": values.node,
                 },
             }
         ),
         {
             "--machine NAME": "the machine that is off, as `status` names it. It must be given where that "
-            "machine may act for more than a minute",
+            "machine may act for more than a minute, and not with --all",
             **_ORDER,
         },
         done="this node goes on, and acts once Consul has confirmed its lock",

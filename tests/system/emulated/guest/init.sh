@@ -1,6 +1,6 @@
 #!/bin/sh
 # The first process of a machine: it makes the machine usable, then carries out the lines that the host types on the
-# console. Nothing here restarts the machine: only a watchdog does.
+# console. Nothing here restarts the machine: a watchdog or a fence does.
 export PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
