@@ -64,7 +64,7 @@ class Naming:
 
     @property
     def fences(self) -> bool:
-        """Whether a guard of this item shoots, now or by another file of the walk."""
+        """Return whether a guard of this item may shoot, now or by another file of the walk."""
         return self.settings.fence is not None
 
     def session(self, name: str | None) -> int | str | None:

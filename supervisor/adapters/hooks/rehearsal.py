@@ -46,6 +46,7 @@ def start_of(
     leads, lost = event in ("acquire", "change", "fence"), event in LOSE_SIDE
     end = "" if event == "fence" else "fenced" if target else "released"
     tried = (hook,) if event == "fence" else settings.fence_methods if end == "fenced" else ()
+    method = tried[0].name if tried else ""
     tells_end = settings.fence is not None and event in ("acquire", "fence")
     context = HookContext(
         event=event,
@@ -61,9 +62,7 @@ def start_of(
         holders=(Holder(SESSION, own),) if leads and of_many else (),
         slot=0 if of_many and event not in ("change", "check") else None,
         role={"change": Role.HOLDING, "check": Role.WAITING}.get(event),
-        previous=Previous(end, target, target, target, method=tried[0].name if tried else "")
-        if tells_end
-        else None,
+        previous=Previous(end, target, target, target, method=method) if tells_end else None,
     )
     return StartHook(hook, 1, context)
 

@@ -19,7 +19,7 @@ TAKES_MAX_S = 900.0  # for so long at most a shot of another node is waited for
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What a shot is aimed at: one boot of one machine, by one name to the fence."""
+    """Names what a shot is aimed at: one boot of one machine, and the name by which the fence knows it."""
 
     machine: str
     host: str
@@ -39,7 +39,7 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class Boot(Aim):
-    """The same for one fence."""
+    """Names the same with the methods of one fence, because two fences share no run."""
 
     methods: tuple[Hook, ...]
 

@@ -52,7 +52,8 @@ def _complaints(cluster: Cluster, folder: Path) -> Iterator[str]:
         cluster.network.unplug(cluster.network.machines[node])
     cluster.until(lambda: len(_shot(folder)) == MACHINES, "the first ones are shot")
     cluster.until(lambda: len(_after(folder)) == MACHINES, "their elections are led elsewhere")
-    waits = {each["name"].removeprefix("of-") for each in _status(folder) if each["role"] == "acquiring"}
+    guarded = (each for each in _status(folder) if each["reason"].startswith("waits for "))
+    waits = {each["name"].removeprefix("of-") for each in guarded}
     cluster.until(lambda: len(_after(folder)) == len(ROOM), "all elections are led elsewhere")
     cluster.pass_time(SPARE_S)
     shot, led = _shot(folder), _after(folder)
